@@ -10,6 +10,7 @@ from holdfast.codec import Between
 from holdfast.errors import ExitCode
 from holdfast.frozen import dataclass, field
 from holdfast.shown_text import pasted
+from holdfast.written_files import FileSize, LeftThere, OutputWishes
 
 Amount = Annotated[float, Between(0, 1 << 53)]  # what is measured is not negative; bytes of a GPU fit too
 YEAR_10000 = 253402300800.0
@@ -269,6 +270,7 @@ class Submission:
     """Seconds between two fetches of outputs while a client follows the run. None: they are fetched at its end."""
     fetch_outputs: bool = True
     """False: outputs stay on the host until the user asks for them."""
+    output_wishes: OutputWishes = OutputWishes()
     command: tuple[str, ...] = ()
     """The words of the run, if they are more than a script's name and `arguments`."""
     folder: str = ""
@@ -282,11 +284,6 @@ class EndedProcess(NamedTuple):
     pid: int
     name: str
     signal: str
-
-
-class FileSize(NamedTuple):
-    path: str
-    size: int
 
 
 class UseState(Enum):
@@ -369,6 +366,7 @@ class Run:
     clock_offset: float | None = None
     """Seconds by which the host's clock was ahead of this one's. All times but `submission.created` are the host's."""
     outputs_left: bool = False  # on the host only, as the user asked
+    left: LeftThere = LeftThere()
     gpu: Verdict | None = None  # None: not judged
 
     @property

@@ -21,6 +21,7 @@ RANKS = {
     "regular_files": 1,
     "shown_text": 1,
     "whole_files": 1,
+    "written_files": 1,
     "codec": 1,
     "model": 2,
     "plan": 3,

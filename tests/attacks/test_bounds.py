@@ -22,9 +22,8 @@ from holdfast.hosts import complaints, inbox
 from holdfast.hosts.connection import MOST_PUSHED, Carrier, Connection, Push
 from holdfast.hosts.far_end import Said
 from holdfast.hosts.replies import Contents, FilePage, FileRow, KnownRun, RunPage
-from holdfast.workbench.following import outputs
+from holdfast.workbench.following import far_listing
 from holdfast.workbench.following.mirror import Mirror, View
-from holdfast.workbench.following.outputs import Collector
 from holdfast.workbench.following.transfer import FarRun
 from holdfast.workbench.machines.port_forward import REFUSED, _near_port, _Tunnel
 from holdfast.workbench.reach import events
@@ -292,19 +291,18 @@ def endless(monkeypatch):
     """`endless(answer)`: every client gets it, again and again."""
 
     def make(answer: object) -> Connection:
-        for module in (outputs, import_runs, recover_snapshot):
+        for module in (far_listing, import_runs, recover_snapshot):
             monkeypatch.setattr(module, "Client", lambda connection: Endless(answer))
         return cast(Connection, object())
 
     return make
 
 
-def test_a_listing_of_millions_of_files_is_refused(endless, tmp_path, monkeypatch):
-    monkeypatch.setattr(outputs, "MOST_FILES", 1000)
+def test_a_listing_of_millions_of_files_is_refused(endless, monkeypatch):
+    monkeypatch.setattr(far_listing, "MOST_FILES", 1000)
     page = FilePage((FileRow("work/outputs/a", "f", 1, 1, "", False),) * 300, 1 << 62, ())
-    collector = Collector(endless(page), True, FarRun("p", "r", True), tmp_path)
     with pytest.raises(HostError, match="more than 1,000 output files"):
-        collector._list()
+        far_listing.list_files(endless(page), True, FarRun("p", "r", True), [])
 
 
 def test_a_host_with_endless_runs_is_refused(endless, monkeypatch):

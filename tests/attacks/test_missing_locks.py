@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -19,7 +20,7 @@ import pytest
 from holdfast.farside.environments.built_environment import Environment
 from holdfast.farside.operations import environment_list, storage
 from holdfast.farside.run import kept_files, liveness
-from holdfast.farside.system import kernel, lost_locks
+from holdfast.farside.system import kernel, lost_locks, own_files
 from holdfast.farside.system.held_lock import HeldLock
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import GUARDIAN_BYTE, SUPERVISOR_BYTE, USE_BYTE, Home
@@ -254,6 +255,23 @@ def test_a_lock_that_is_made_again_during_the_look_is_a_held_one(home, make_livi
     monkeypatch.setattr(lost_locks.LostLocks, "holder", renewed)
     assert liveness.is_alive(str(folder))
     assert JournalWriter(str(folder / "journal.jsonl")).ended() is None
+
+
+def test_what_a_run_was_given_is_kept_young_and_does_not_count_as_written(tmp_path):
+    work = tmp_path / "work"
+    (work / "d").mkdir(parents=True)
+    (work / "d" / "given").write_text("x")
+    (work / "link").symlink_to("d/given")
+    os.mkfifo(work / "pipe")
+    os.utime(work / "d" / "given", (5, 5))
+    (tmp_path / "bound.json").touch()
+    since = own_files.moment_after(os.lstat(work / "pipe").st_ctime_ns, str(tmp_path / "bound.json"))
+    (tmp_path / "journal.jsonl").write_text(json.dumps({"t": 1, "e": "ready", "since": since}) + "\n")
+    (work / "own").write_text("x")
+    os.utime(work / "own", (5, 5))
+    kept_files.touch_run(str(tmp_path))
+    assert [each.stat().st_atime > 5 for each in (work / "d" / "given", work / "own")] == [True, True]
+    assert [path for path, _ in own_files.own_files(str(work), since, [])] == ["own"]
 
 
 @pytest.fixture

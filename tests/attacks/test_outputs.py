@@ -66,7 +66,7 @@ def require_named(bench: Any, told: str, destination: Path) -> None:
     for name in LEFT_OUT:
         assert f"`{name}` is a link to " in told, name
         assert f"`{name}` is a link to " in shown, name
-    bench.run("download", "-r", "last", "-d", str(destination))
+    assert bench.run("history", "download", "-r", "last", "-d", str(destination)).code == 0
     assert SECRET not in b"".join(each.read_bytes() for each in destination.rglob("*") if each.is_file())
 
 
@@ -157,7 +157,7 @@ def lying_box(home: Path, rows: list[list[Any]]) -> Collector:
     """What a box that lists these rows has brought to `home`."""
     connection: Any = Lying(listing=rows)
     collector = Collector(connection, False, FarRun("p", "r", True), home)
-    for _ in collector.bring(("work/outputs", "uploads")):
+    for _ in collector.bring(("work/outputs", "work", "uploads")):
         pass
     return collector
 
@@ -185,6 +185,38 @@ def test_a_box_that_lies_about_links_puts_none_at_home_that_leaves_the_record(tm
         assert any(f"`{name}` is a link to " in note for note in collector.notes), name
 
 
+def test_a_box_that_lists_repositories_has_none_made_at_home(tmp_path: Path) -> None:
+    home = tmp_path / "r"
+    home.mkdir()
+    paths = (".git/config", "a/.GIT/hooks/post-checkout", "git~1/config", ".holdfast/origin.json", "a/.g\u200cit/x")
+
+    collector = lying_box(home, [[f"work/{path}", kind, 1, 1, "x"] for path in paths for kind in "fl"])
+
+    assert list(home.rglob("*")) == []
+    assert {each.path for each in collector.left} == set(paths)
+    assert all(any(path in note for note in collector.notes) for path in paths)
+
+
+def test_links_of_a_project_lead_neither_out_of_it_nor_to_the_run_s_own_files(tmp_path: Path) -> None:
+    home = tmp_path / "r"
+    (home / "files/a").mkdir(parents=True)
+    targets = {
+        "key": "/etc/ssh/ssh_host_rsa_key",
+        "a/journal": "../../journal.jsonl",
+        "outputs-of-it": "../outputs/x",
+        "a/up": "..",
+        "hidden": "a/up/../journal.jsonl",
+        "latest": "a/model",
+    }
+
+    collector = lying_box(home, [[f"work/{path}", "l", 0, 1, target] for path, target in targets.items()])
+
+    kept = {each.relative_to(home / "files").as_posix() for each in home.rglob("*") if each.is_symlink()}
+    assert kept == {"a/up", "latest"}
+    for name in set(targets) - kept:
+        assert any(f"`{name}` is a link to " in note for note in collector.notes), name
+
+
 def test_a_link_of_an_earlier_look_goes_when_a_later_one_makes_it_lead_out(tmp_path: Path) -> None:
     home = tmp_path / "r"
     (home / "outputs" / "a/b/c/d").mkdir(parents=True)
@@ -198,7 +230,7 @@ def test_a_link_of_an_earlier_look_goes_when_a_later_one_makes_it_lead_out(tmp_p
 
 
 @pytest.mark.parametrize(
-    "path", ["work/outputs/../../../x", "/x", "work/outputs//x", "uploads/./x", "work/x", "..", ""]
+    "path", ["work/outputs/../../../x", "/x", "work/outputs//x", "uploads/./x", "work//x", "work/../x", "x", "..", ""]
 )
 def test_a_box_that_names_paths_out_of_the_record_has_nothing_written(tmp_path: Path, path: str) -> None:
     home = tmp_path / "laptop" / "r"

@@ -3,6 +3,7 @@ cloned project, a script or a machine called it."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -101,12 +102,16 @@ def test_the_folder_of_a_run_that_cannot_be_read_is_named_as_one_word(name, reco
 
 @pytest.mark.parametrize("name", ["$(touch pwned)", "a; touch pwned", "a\ntouch pwned", "it's"])
 def test_a_file_that_a_script_wrote_is_fetched_by_its_name_as_one_word(name, recorded, command, tmp_path):
-    run_id = recorded.add(others=[name])
-    shown = command("history", "info", "-o", "table").out
-    ended = "\n".join(each.remedy for each in ending_lines(read_run(recorded.folders, run_id)))
-    for number, text in enumerate((shown, ended)):
-        found = pasting(hinted(text, "holdfast history download"), tmp_path / f"shell{number}")
-        assert found == ["holdfast", "history", "download", "-r", run_id, "-d", "DIR", "--artifact", name]
+    begin = ["holdfast", "history", "download"]
+    for others, left in (([name], []), ([], [[name, 1]])):
+        files = {"collected.json": json.dumps({"left": {"files": left, "count": len(left), "size": 1}})}
+        run_id = recorded.add(others=others, files=files)
+        shown = command("history", "info", "-o", "table").out
+        ended = "\n".join(each.remedy for each in ending_lines(read_run(recorded.folders, run_id)))
+        words = ["-r", run_id, "-d", "DIR", "--artifact", name] if others else [run_id, name, "-d", "DIR"]
+        for number, text in enumerate((shown, ended)):
+            found = pasting(hinted(text, "holdfast history download"), tmp_path / f"{run_id}{number}")
+            assert found == begin + words
 
 
 @pytest.mark.parametrize("name", ["$(touch pwned)", "a; touch pwned", "a b"])

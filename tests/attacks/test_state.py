@@ -180,6 +180,11 @@ def test_links_among_outputs_may_stay_if_they_stay_inside(theirs, clone, isolate
     done = command("project", "trust", "--yes")
     assert done.code == 0 and "1 run: 1 on local" in done.err
     assert "iris" in command("history", "list").out
+    inside = next((mine / ".holdfast" / "runs").iterdir()) / "files" / "latest"
+    inside.parent.mkdir()
+    inside.symlink_to("checkpoints/a.pt")
+    (mine / ".holdfast" / "origin.json").unlink()
+    assert command("project", "trust", "--yes").code == 0
     outside = next((mine / ".holdfast" / "runs").iterdir()) / "outputs" / "outside"
     outside.symlink_to("../../../../../../victim")
     (mine / ".holdfast" / "origin.json").unlink()

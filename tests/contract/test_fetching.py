@@ -94,9 +94,10 @@ def test_outputs_have_the_hosts_times_and_are_not_fetched_twice(bench):
     assert home.stat().st_ino == inode
 
 
-def test_a_file_outside_outputs_is_fetched_later_also_over_a_link_that_breaks(bench, tmp_path):
+def test_a_file_that_stayed_there_is_fetched_later_also_over_a_link_that_breaks(bench, tmp_path):
     bench.write("t.py", "import os\nopen('model.bin', 'wb').write(os.urandom(3 << 20))\nopen('b', 'w').write('2')\n")
-    run = bench.run()
+    run = bench.run(outputs_limit=0)
+    assert [each.path for each in run.left.files] == ["b", "model.bin"]
     bench.host.cuts.append(Cut(down=5 << 19))
     asked = artifacts.DownloadRequest(run.run_id, tmp_path / "here", ("model.bin", "b"))
     with pytest.raises(HostError):
@@ -108,6 +109,16 @@ def test_a_file_outside_outputs_is_fetched_later_also_over_a_link_that_breaks(be
     there = bench.far(run) / "work"
     assert (tmp_path / "here/model.bin").read_bytes() == (there / "model.bin").read_bytes()
     assert bench.host.traffic()[-1].down < 2 << 20
+
+
+def test_of_more_files_than_a_record_names_all_that_are_asked_for_are_fetched(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.workbench.following.outputs._MOST_LEFT", 2)
+    bench.write("t.py", "for i in range(5): open('part%d' % i, 'w').write(str(i))\n")
+    run = bench.run(outputs_limit=0)
+    assert (len(run.left.files), run.left.count, run.left.size) == (2, 5, 5)
+    asked = artifacts.DownloadRequest(run.run_id, tmp_path / "here", ("part[2-4]",))
+    copied = list(artifacts.download(bench.project, asked, bench.context))
+    assert [each.path for each in copied] == ["part2", "part3", "part4"]
 
 
 def test_programs_among_the_outputs_are_programs_at_home(anywhere, tmp_path):
@@ -194,23 +205,25 @@ def test_outputs_that_were_left_there_come_when_they_are_asked_for(bench, tmp_pa
 SYNCED = """
 import os, time
 def write(name, text):
-    with open('outputs/' + name, 'w') as file: file.write(text)
+    with open('PLACE/' + name, 'w') as file: file.write(text)
 def wait(name):
     while not os.path.exists('../' + name): time.sleep(0.01)
-write('kept', 'old'); write('gone', '1'); os.mkdir('outputs/f'); write('f/x', '1'); write('turns', 'file')
+os.makedirs('PLACE', exist_ok=True)
+write('kept', 'old'); write('gone', '1'); os.mkdir('PLACE/f'); write('f/x', '1'); write('turns', 'file')
 print('up', flush=True)
 wait('go')
-write('kept', 'new'); os.unlink('outputs/gone'); os.unlink('outputs/turns')
-os.mkdir('outputs/turns'); write('turns/y', '2')
+write('kept', 'new'); os.unlink('PLACE/gone'); os.unlink('PLACE/turns')
+os.mkdir('PLACE/turns'); write('turns/y', '2')
 """
 
 
-def test_outputs_come_home_while_the_run_goes_on_and_are_exact_at_its_end(bench, monkeypatch):
-    bench.write("t.py", SYNCED)
+@pytest.mark.parametrize(("place", "near"), [("outputs", "outputs"), ("logs/tb", "files/logs/tb")])
+def test_outputs_come_home_while_the_run_goes_on_and_are_exact_at_its_end(bench, place, near):
+    bench.write("t.py", SYNCED.replace("PLACE", place))
     run_id, outputs, is_over = "", Path(), False
     for event in bench.submit(sync_outputs=0.05):
         if isinstance(event, events.RunCreated):
-            run_id, outputs = event.run_id, bench.root / ".holdfast" / "runs" / event.run_id / "outputs"
+            run_id, outputs = event.run_id, bench.root / ".holdfast" / "runs" / event.run_id / near
         if isinstance(event, events.Fetched) and not is_over:  # afterwards files are removed while this looks
             texts = {each.name: each.read_text() for each in outputs.rglob("*") if each.is_file()}
             if texts == {"kept": "old", "gone": "1", "x": "1", "turns": "file"}:

@@ -13,6 +13,7 @@ from holdfast.cli.options import (
     artifact_names,
     download_options,
     run_option,
+    run_or_artifact_names,
     target_of_run,
     target_option,
 )
@@ -20,54 +21,86 @@ from holdfast.cli.output_format import CliCommand
 from holdfast.cli.screen import Screen, drain
 from holdfast.errors import StorageError, UsageError
 from holdfast.history.run_folder import RunFolders
+from holdfast.presenting.run_words import fetch_command, left_words
+from holdfast.project.folder import Project
 from holdfast.project.quantities import format_size
 from holdfast.shown_text import pasted
 from holdfast.workbench.following.outputs import bring_outputs_home
+from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records.artifacts import Copied, DownloadRequest, download
 from holdfast.workbench.records.import_runs import import_runs
 from holdfast.workbench.records.promotion import download_asset, promote
 
 
 @click.command("download", cls=CliCommand)
-@run_option()
+@run_option(required=False, otherwise="the first word")
 @target_of_run()
-@download_options
+@download_options(otherwise="a new folder, named as the run")
 @click.option(
     "--artifact",
-    "wanted",
+    "named",
     multiple=True,
     metavar="PATH",
     shell_complete=artifact_names,
-    help='Only this file, folder (outputs/plots/) or glob ("*.pkl"); may be repeated. [default: outputs and uploads]',
+    help="The same as PATH; may be repeated.",
 )
-def download_command(run: str, target: str | None, directory: Path, overwrite: bool, wanted: tuple[str, ...]) -> None:
-    """Copy the files of a run to a folder. Each keeps its path: DIR/outputs/model.pkl."""
+@click.argument("words", nargs=-1, metavar="[RUN] [PATH]...", shell_complete=run_or_artifact_names)
+def download_command(
+    run: str | None,
+    target: str | None,
+    directory: Path | None,
+    overwrite: bool,
+    named: tuple[str, ...],
+    words: tuple[str, ...],
+) -> None:
+    """Copy the files of a run to a folder. Each keeps its path in the project: DIR/outputs/model.pkl.
+
+    PATH is a file, a folder (outputs/plots/), a glob ("*.pkl"), or `.` for everything, also what only the run's machine
+    has. Without PATH, it is what is at home. In the project's top, `-d .` puts files where a run by hand would.
+    """
+    if run is None and not words:
+        raise UsageError("Say which run.", "holdfast history download RUN, or `last` for the newest.")
+    run, wanted = (words[0], words[1:]) if run is None else (run, words)
     context = current_context()
     project = current_project(context)
     (run_id,) = up_to_date(project, run, target=target, whole=True)
-    count = total = 0
+    wanted, destination = (*wanted, *named), directory or Path(run_id)
     if not wanted:
-        screen = Screen()
-        folders = RunFolders(project.state_directory)
-        were_left = folders.outputs_are_left(run_id)
-        for news in bring_outputs_home(project, run_id, context):
-            screen.show(news)
-        screen.finish_line()
-        if were_left:
-            terminal.notice(f"The outputs are at home now: .holdfast/runs/{run_id}/outputs; this is a copy of them:")
+        _bring_what_was_left(project, run_id, context)
+    count = _copy(project, DownloadRequest(run_id, destination, wanted, overwrite), context)
+    left = RunFolders(project.state_directory).left_there(run_id)
+    if left.count and not wanted:
+        terminal.hint(f"Only on the run's machine: {left_words(left)}\nTo fetch it: {fetch_command(run_id, left)}")
+    if count:
+        tell_if_shipped(project, destination, context)
+
+
+def _bring_what_was_left(project: Project, run_id: str, context: Context) -> None:
+    """Of a run that was submitted with `--no-outputs`."""
+    screen = Screen()
+    were_left = RunFolders(project.state_directory).outputs_are_left(run_id)
+    for news in bring_outputs_home(project, run_id, context):
+        screen.show(news)
+    screen.finish_line()
+    if were_left:
+        terminal.notice(f"The outputs are at home now: .holdfast/runs/{run_id}; this is a copy of them:")
+
+
+def _copy(project: Project, asked: DownloadRequest, context: Context) -> int:
+    """How many files were copied."""
+    count = total = 0
     try:
-        for event in download(project, DownloadRequest(run_id, directory, wanted, overwrite), context):
+        for event in download(project, asked, context):
             if isinstance(event, Copied):
                 terminal.data(event.destination)
                 count, total = count + 1, total + event.size
             else:
-                terminal.warning(f"Skipped `{event.path}`: it links outside the run.")
+                terminal.warning(f"Skipped `{event.path}`: it links to nothing that the run wrote.")
     except StorageError:
         terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}; not all:")
         raise
     terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}.")
-    if count:
-        tell_if_shipped(project, directory, context)
+    return count
 
 
 @click.command("promote", cls=CliCommand)
@@ -120,7 +153,7 @@ def import_command(target: str, wanted: str | None, everything: bool) -> None:
     type=click.Path(path_type=Path),
     help="The link that `history promote` wrote: assets/NAME.link.",
 )
-@download_options
+@download_options()
 def download_asset_command(link_file: Path, directory: Path, overwrite: bool) -> None:
     """Copy the file that a link leads to, checked against the digest in the link."""
     terminal.data(download_asset(current_project(), link_file, directory, overwrite))

@@ -33,6 +33,8 @@ WITH_VALUE = frozenset(
         "-s",
         "--spark-file",
         "--sync-outputs",
+        "--outputs",
+        "--outputs-limit",
         "--environment-of",
         "-o",
         "--output",

@@ -74,10 +74,17 @@ def artifact_names(context: click.Context, _parameter: click.Parameter, incomple
 
     def names() -> Iterable[str]:
         project = current_project()
-        run_id = RunFolders(project.state_directory).resolve(context.params.get("run") or "last")
+        named = [context.params.get("run"), *(context.params.get("words") or ()), "last"]
+        run_id = RunFolders(project.state_directory).resolve(next(each for each in named if each))
         return (*(each.path for each in artifacts(project, run_id)), *LOGS)
 
     return _beginning_with(incomplete, names)
+
+
+def run_or_artifact_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The first word is a run, unless -r names it."""
+    is_named = context.params.get("run") or context.params.get("words")
+    return (artifact_names if is_named else run_names)(context, parameter, incomplete)
 
 
 def environment_ids(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -158,18 +165,19 @@ def named_target(command: Callable[..., Any]) -> Callable[..., Any]:
     return typed(named(with_name))
 
 
-def download_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`-d/--directory` and `--overwrite`, of commands that put files somewhere."""
+def download_options(otherwise: str = "") -> Decorator:
+    """`-d/--directory` and `--overwrite`, of commands that put files somewhere. `otherwise`: where without the option,
+    in words; empty where it has to be given."""
     directory = click.option(
         "-d",
         "--directory",
-        required=True,
+        required=not otherwise,
         metavar="DIR",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Folder to put it in.",
+        help="Folder to put it in." + (f" [default: {otherwise}]" if otherwise else ""),
     )
     overwrite = click.option("--overwrite", is_flag=True, help="Replace files that are there.")
-    return directory(overwrite(command))
+    return lambda command: directory(overwrite(command))
 
 
 def target_of_run() -> Decorator:

@@ -35,6 +35,7 @@ from holdfast.presenting.plan_page import plan_lines
 from holdfast.presenting.run_words import ending_lines
 from holdfast.project.folder import Project
 from holdfast.project.gpu_wishes import WISHES, GpuWish, GpuWishes
+from holdfast.project.output_wishes import checked_glob, parse_limit
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
@@ -133,6 +134,49 @@ def _gpu_option(wish: GpuWish) -> Decorator:
     return click.option(wish.option, wish.name, type=kind, metavar=wish.metavar, help=wish.help)
 
 
+def _output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which outputs come home, and when; the command gets fields of the request as `outputs`."""
+
+    @functools.wraps(command)
+    def with_outputs(
+        *arguments: Any,
+        sync_outputs: float | None,
+        no_outputs: bool,
+        output_globs: tuple[str, ...],
+        outputs_limit: int | None,
+        **options: Any,
+    ) -> Any:
+        _check_outputs(sync_outputs, no_outputs, bool(output_globs))
+        wishes = {"output_globs": output_globs, "outputs_limit": outputs_limit}
+        outputs = {"sync_outputs": sync_outputs, "fetch_outputs": not no_outputs, **wishes}
+        return command(*arguments, outputs=outputs, **options)
+
+    every = click.option(
+        "--sync-outputs",
+        type=DURATION,
+        metavar="EVERY",
+        help="Bring outputs home so often while the run is followed, e.g. 10m; at its end always.",
+    )
+    globs = click.option(
+        "--outputs",
+        "output_globs",
+        multiple=True,
+        type=Parsed("glob", checked_glob),
+        metavar="GLOB",
+        help='Outside outputs/, bring home only this: checkpoints/, "*.pt"; may be repeated. [default: all]',
+    )
+    limit = click.option(
+        "--outputs-limit",
+        type=Parsed("size", parse_limit),
+        metavar="SIZE",
+        help="Outside outputs/, bring home at most this, the smallest files first, or `none`. [default: 1GB]",
+    )
+    none = click.option(
+        "--no-outputs", is_flag=True, help="Leave outputs on the machine; `history download` fetches them."
+    )
+    return every(globs(limit(none(with_outputs))))
+
+
 @click.command(
     "submit",
     cls=SubmitCommand,
@@ -162,14 +206,8 @@ def _gpu_option(wish: GpuWish) -> Decorator:
     metavar="FILE",
     help="Spark dependencies, instead of the run configuration's.",
 )
-@click.option(
-    "--sync-outputs",
-    type=DURATION,
-    metavar="EVERY",
-    help="Bring outputs home so often while the run is followed, e.g. 10m; at its end always.",
-)
-@click.option("--no-outputs", is_flag=True, help="Leave outputs on the machine; `history download` fetches them.")
 @_command_options
+@_output_options
 @_environment_options
 @_gpu_options
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
@@ -187,8 +225,7 @@ def submit_command(
     how: CommandWishes,
     conda_file: str | None,
     spark_file: str | None,
-    sync_outputs: float | None,
-    no_outputs: bool,
+    outputs: dict[str, Any],
     wishes: EnvironmentWishes,
     gpu: GpuWishes,
     dry_run: bool,
@@ -198,8 +235,8 @@ def submit_command(
 ) -> int:
     """Run SCRIPT with ARGUMENTS on a compute target.
 
-    The project is copied as it is now; a later edit does not reach the run. `outputs/` comes home by itself. Exits
-    with the script's own exit code; Holdfast's own failures are 240 to 254.
+    The project is copied as it is now; a later edit does not reach the run. What it writes comes home by itself.
+    Exits with the script's own exit code; Holdfast's own failures are 240 to 254.
 
     SCRIPT may be any command: `torchrun --nproc-per-node 4 train.py`, `-m package.train`, `bash run.sh`. It runs in
     the folder where you type it, with the run's Python first on its PATH. `--` before it says that it is no file.
@@ -211,13 +248,16 @@ def submit_command(
     if script.endswith(".runconfig") and run_configuration is not None:
         raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
     _check_waiting(detached, quiet, time_limit)
-    _check_outputs(sync_outputs, no_outputs)
     _check_wishes(wishes, conda_file)
     named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
     files = (conda_file, spark_file)
-    outputs = (sync_outputs, not no_outputs)
-    limits = (time_limit, grace)
-    request = SubmitRequest(named, arguments, chosen, target, *limits, secrets, *files, *outputs, wishes, gpu, how)
+    request = SubmitRequest(
+        *(named, arguments, chosen, target, time_limit, grace, secrets, *files),
+        **outputs,
+        environment=wishes,
+        gpu=gpu,
+        how=how,
+    )
     project = current_project(context)
     warn_misplaced(project, request, context)
     if dry_run:
@@ -232,7 +272,9 @@ def _check_waiting(detached: bool, quiet: bool, time_limit: float | None) -> Non
         raise UsageError("A time limit of 0 leaves no time.", "Leave out --time-limit for none.")
 
 
-def _check_outputs(sync: float | None, are_left: bool) -> None:
+def _check_outputs(sync: float | None, are_left: bool, are_chosen: bool) -> None:
+    if are_chosen and are_left:
+        raise UsageError("--outputs brings files home, and --no-outputs leaves them.", "Leave out one of them.")
     if sync is not None and are_left:
         raise UsageError("--sync-outputs brings outputs home, and --no-outputs leaves them.", "Leave out one of them.")
     if sync is not None and sync < 1:

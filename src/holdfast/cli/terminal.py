@@ -149,13 +149,19 @@ def hint(text: str) -> None:
         _tell("  ", Styled(line, "hint"))
 
 
-def agreed(question: str, refusal: str) -> bool:
-    """Whether the person at the terminal says yes. Where there is none it raises UsageError: `refusal` says why."""
+def can_ask() -> bool:
+    """Whether a person sees a question and can answer it."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def agreed(question: str, refusal: str, otherwise: str = "Nothing was done.") -> bool:
+    """Whether the person at the terminal says yes; `otherwise` is said if not. Where there is none it raises
+    UsageError: `refusal` says why."""
     if not is_terminal(sys.stdin):
         raise UsageError(refusal, "In a script: --yes")
     if click.confirm(one_line(question), default=False, err=True):
         return True
-    notice("Nothing was done.")
+    notice(otherwise)
     return False
 
 

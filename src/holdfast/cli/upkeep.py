@@ -48,7 +48,7 @@ from holdfast.workbench.records.diagnostics import write_diagnostics
     metavar="SIZE",
     help="With --environments: those used longest ago, until all and the package cache take less, e.g. 20GB.",
 )
-@click.option("--discard-outputs", is_flag=True, help="Also runs whose outputs `--no-outputs` left on their machine.")
+@click.option("--discard-outputs", is_flag=True, help="Also runs with files that only their machine has.")
 @click.option("-y", "--yes", "sure", is_flag=True, help="Do not ask before all environments are removed.")
 def clean_command(
     runs: tuple[str, ...],
@@ -60,11 +60,11 @@ def clean_command(
     discard_outputs: bool,
     sure: bool,
 ) -> int:
-    """Remove what ended runs left on their machine: working folders and files outside `outputs/`.
+    """Remove what ended runs left on their machine: their working folders.
 
-    The history stays, with outputs, logs and metrics. A living run and outputs that are not at home are never touched,
-    nor is the folder that a project's runs share. A machine that cannot be reached does not keep the others from it;
-    it is an error where it was named, by -t or by one of its runs.
+    The history stays, with outputs, logs and metrics. A living run is never touched, nor is the folder that a
+    project's runs share. A run with files that only its machine has is kept; on a terminal, clean asks. A machine that
+    cannot be reached does not keep the others from it; it is an error where it was named, by -t or by one of its runs.
     """
     if (runs and everything) or not (runs or everything or environments):
         raise UsageError(
@@ -79,16 +79,27 @@ def clean_command(
     wanted = clean.Rubbish(
         None if everything else runs, target, environments, discard_outputs, clean.CleanLimits(older_than, keep)
     )
-    _tell(clean.clean(current_project(context), wanted, context))
+    project = current_project(context)
+    kept = _tell(clean.clean(project, wanted, context))
+    if kept and terminal.can_ask() and terminal.agreed(_what_is_lost(len(kept)), "", "Kept."):
+        _tell(clean.clean(project, clean.Rubbish(tuple(kept), target, discard=True), context))
     return 0
 
 
-def _tell(happening: Iterator[events.Event]) -> None:
-    screen, sizes = Screen(only=(*READ, events.Removed)), []
+def _what_is_lost(count: int) -> str:
+    runs = "this run, with files" if count == 1 else f"these {count} runs, with files"
+    return f"Remove {runs} that only the machine has?"
+
+
+def _tell(happening: Iterator[events.Event]) -> list[str]:
+    """Returns the runs that were kept because nobody else has what they wrote."""
+    screen, sizes, kept = Screen(only=(*READ, events.Removed)), list[int](), list[str]()
     try:
         for event in happening:
             screen.show(event)
-            if isinstance(event, events.Removed) and not event.kept:
+            if isinstance(event, events.Removed) and event.is_only_copy:
+                kept.append(event.name)
+            elif isinstance(event, events.Removed) and not event.kept:
                 sizes.append(event.size)
     except HostError:
         screen.finish_line()
@@ -97,6 +108,7 @@ def _tell(happening: Iterator[events.Event]) -> None:
         raise
     screen.finish_line()
     terminal.notice(f"{len(sizes)} removed, {format_size(sum(sizes))} freed.")
+    return kept
 
 
 def _is_sure(target: str | None) -> bool:

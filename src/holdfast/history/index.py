@@ -21,6 +21,7 @@ from holdfast.history.queries import MetricCondition, run_as_dict
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders, order_of
 from holdfast.model import Run, Status
+from holdfast.written_files import LeftThere
 
 if TYPE_CHECKING:
     import sqlite3
@@ -86,7 +87,7 @@ class Index:
         return self._database.write(take)
 
     def look(self, limit: int | None = None, only: Filter = EVERY) -> RunListing:
-        """The newest tracked runs, without `packages` and `other_files`: `records.read_run` has them."""
+        """The newest tracked runs, without `packages`, `other_files` and `left`: `records.read_run` has them."""
         condition, values = _condition(only)
 
         def select(connection: sqlite3.Connection) -> RunListing:
@@ -289,7 +290,7 @@ def _forget(connection: sqlite3.Connection, run_id: str) -> None:
 
 
 def _record(run: Run) -> str:
-    return json.dumps(encode(replace(run, packages=(), other_files=())), separators=(",", ":"))
+    return json.dumps(encode(replace(run, packages=(), other_files=(), left=LeftThere())), separators=(",", ":"))
 
 
 def _condition(only: Filter) -> tuple[str, tuple[str, ...]]:

@@ -14,7 +14,8 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from holdfast.codec import Between, recover
 from holdfast.farside.system.whole_lines import WholeLines
 from holdfast.frozen import dataclass, replace
-from holdfast.model import YEAR_10000, EndedProcess, FileSize, UseState, Verdict, signal_name
+from holdfast.model import YEAR_10000, EndedProcess, UseState, Verdict, signal_name
+from holdfast.written_files import FileSize
 
 Seconds = Annotated[float, Between(0, YEAR_10000)]
 

@@ -28,10 +28,11 @@ from holdfast.history.journal_fold import (
     ScriptStarted,
 )
 from holdfast.history.run_folder import RunFolders
-from holdfast.model import EndedProcess, Ending, FileSize, Reason, Run, Status, Submission
+from holdfast.model import EndedProcess, Ending, Reason, Run, Status, Submission
 from holdfast.project.quantities import format_duration
 from holdfast.shown_text import pasted
 from holdfast.whole_files import storage_error
+from holdfast.written_files import FILES, OUTPUTS, FileSize
 
 MOST_KEPT = 1000
 """Notes of a run, and processes that had to be ended."""
@@ -98,7 +99,7 @@ def read_run(folders: RunFolders, run_id: str) -> Run:
     run = folding.run(reader.bad_lines, final_values(folder / "metrics"))
     if not run.outputs and folders.is_collected(run_id):  # the supervisor died before it could list them
         run = replace(run, outputs=_outputs_at_home(folder))
-    run = replace(run, clock_offset=folders.clock_offset(run_id))
+    run = replace(run, clock_offset=folders.clock_offset(run_id), left=folders.left_there(run_id))
     if not run.status.is_final:
         run = _abandoned(run, folders.why_abandoned(run_id))
     if not submission.fetch_outputs and (not folders.is_collected(run_id) or folders.outputs_are_left(run_id)):
@@ -126,9 +127,12 @@ def _abandoned(run: Run, why: str | None) -> Run:
 
 
 def _outputs_at_home(folder: Path) -> tuple[FileSize, ...]:
-    found = (Path(place, name) for place, _, names in walked(os.fspath(folder / "outputs")) for name in names)
-    files = sorted(each for each in found if each.is_file() and not each.is_symlink())
-    return tuple(FileSize(each.relative_to(folder).as_posix(), each.stat().st_size) for each in files)
+    return tuple(
+        FileSize(path.relative_to(top).as_posix(), path.stat().st_size)
+        for top, name in ((folder, OUTPUTS), (folder / FILES, ""))
+        for path in sorted(Path(place, each) for place, _, names in walked(os.fspath(top / name)) for each in names)
+        if path.is_file() and not path.is_symlink()
+    )
 
 
 def _diverged(folder: Path) -> list[str]:

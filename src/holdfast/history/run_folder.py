@@ -21,6 +21,7 @@ from holdfast.frozen import dataclass
 from holdfast.model import RECORD_FORMAT, ClockTime, Place, Submission
 from holdfast.regular_files import LARGEST_RECORD, NotJson, odd_entry_in, read_json, what_is_odd
 from holdfast.whole_files import move, storage_error, sync_folder, write_durably, write_whole
+from holdfast.written_files import LeftThere
 
 SUBMISSION = "submission.json"
 PLAN = "plan.json"
@@ -32,7 +33,8 @@ COLLECTED = "collected.json"
 ABANDONED = "abandoned.json"
 """The run was given up: when, and why its host could not be asked."""
 WITHIN = ("metrics", ".incoming")
-"""Folders of a run in which its files lie too. What a script wrote, links among it, is in `outputs` and `uploads`."""
+"""Folders of a run in which its files lie too. What a script wrote, links among it, is in those of
+`written_files.FOLDERS`."""
 NEWEST = 5
 """Runs that are named if one is not found."""
 
@@ -164,6 +166,15 @@ class RunFolders:
     def outputs_are_left(self, run_id: str) -> bool:
         """Whether the outputs of a collected run are on its host only."""
         return self._known(run_id, COLLECTED).get("outputs_left") is True
+
+    def left_there(self, run_id: str) -> LeftThere:
+        """Files of a collected run that stayed on its host."""
+        left = self._known(run_id, COLLECTED).get("left")
+        return recover(LeftThere, left) if isinstance(left, dict) else LeftThere()
+
+    def is_only_there(self, run_id: str) -> bool:
+        """Whether something that a collected run wrote is on its host only."""
+        return self.outputs_are_left(run_id) or self.left_there(run_id).count > 0
 
     def notes_at_home(self, run_id: str) -> tuple[str, ...]:
         """What was told when the run's files came home: which of them did not, and why."""

@@ -121,10 +121,10 @@ class Client:
         """Have files of a run pushed, each from where what is here of it ends. No files: push no more."""
         return self._send("stream", replies.Streaming, {**run, "files": list(files), **_pulse(alive)})
 
-    def link(self, run: Fields, path: str, destination: str) -> None:
+    def link(self, run: Fields, path: str, destination: str) -> Reply[Any]:
         """Put a file of a run to `destination` on the same machine, whole or not at all. Raises FarSideError
         `not-found`, `refused`."""
-        self._request("link", Any, {"path": path, "destination": destination, **run})
+        return self._send("link", Any, {"path": path, "destination": destination, **run})
 
     def stacks(self, project: str, run: str) -> tuple[replies.Stack, ...]:
         """Where the processes of a living run are; parents before what they started. Raises FarSideError `ended`,

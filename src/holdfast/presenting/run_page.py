@@ -11,12 +11,13 @@ from holdfast.frozen import asdict, dataclass
 from holdfast.history.metrics import MetricSummary
 from holdfast.history.queries import run_in_detail
 from holdfast.history.run_differences import Comparison, Difference, flattened
-from holdfast.model import FileSize, GpuUse, Run, UseState
+from holdfast.model import GpuUse, Run, UseState
 from holdfast.presenting.lines import Column, Row, counted, gibibytes, local_time, metric_text, offset_text
-from holdfast.presenting.run_words import notes_of, verdict_remedy
+from holdfast.presenting.run_words import fetch_command, notes_of, verdict_remedy
 from holdfast.project.quantities import format_size, short_duration
 from holdfast.shown_text import pasted
 from holdfast.workbench.records.inspection import CodeDifference, Inspection, RunComparison
+from holdfast.written_files import FileSize
 
 ROWS_SHOWN = 20
 """Of files and packages. `-o json` has all of them."""
@@ -41,6 +42,7 @@ def rows(inspection: Inspection, gpus_over_time: Iterable[str] = ()) -> Iterator
     for summary in inspection.metrics:
         yield "Metrics", _metric(summary)
     yield from _files("Outputs", tuple(FileSize(each.path, each.size) for each in inspection.artifacts))
+    yield from _left(inspection.run)
     yield from _files("Other files", inspection.run.other_files, inspection.run.other_files_count)
     if inspection.run.other_files_count:
         run_id, names = inspection.run.run_id, [each.path for each in inspection.run.other_files]
@@ -50,6 +52,13 @@ def rows(inspection: Inspection, gpus_over_time: Iterable[str] = ()) -> Iterator
         yield "Other files", f"To fetch one: {fetch}"
     yield from _what_happened(inspection)
     yield from _what_was_asked(inspection)
+
+
+def _left(run: Run) -> Iterator[Row]:
+    title = f"Only on {run.submission.target}"
+    yield from _files(title, run.left.files, run.left.count)
+    if run.left.count:
+        yield title, f"To fetch it: {fetch_command(run.run_id, run.left)}"
 
 
 def _how_it_went(inspection: Inspection) -> Iterator[Row]:

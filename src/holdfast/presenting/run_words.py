@@ -24,6 +24,7 @@ from holdfast.project.quantities import format_size, short_duration
 from holdfast.shown_text import one_line, pasted
 from holdfast.workbench.reach.contacts import Silence
 from holdfast.workbench.records.adoption import FoundState
+from holdfast.written_files import FILES, FileSize, LeftThere, path_at_home
 
 TOLD_BY_THE_OUTPUT = (Reason.EXIT_CODE, Reason.SIGNAL)
 """Endings whose cause is in the script's output."""
@@ -151,8 +152,10 @@ def ending_lines(
     yield Line(status_sentence(run), remedy=missing_file or ("" if is_told else run.remedy()))
     if run.metrics:
         yield Line(_metrics(run))
-    if run.outputs:
+    if run.outputs and (run.outputs_left or _at_home(run)):
         yield Line(_outputs(run))
+    if run.left.count:
+        yield _left(run)
     if run.ended_processes:
         names = [f"{each.name} ({each.pid}, {each.signal})" for each in run.ended_processes]
         yield Line(f"Processes left behind were ended: {_first(names, PROCESSES_SHOWN, len(names))}")
@@ -202,11 +205,43 @@ def _metrics(run: Run) -> str:
     return "Metrics: " + ", ".join(shown[:METRICS_SHOWN]) + (" …" if len(shown) > METRICS_SHOWN else "")
 
 
+def left_words(left: LeftThere) -> str:
+    """Names and sizes of files that are only on their machine: `model.bin (2.0 GB) and 3 more, 3.1 GB`."""
+    names = [f"{each.path} ({format_size(each.size)})" for each in left.files]
+    return _first(names, OUTPUTS_SHOWN, left.count) + (f", {format_size(left.size)}" if left.count > 1 else "")
+
+
+def fetch_command(run_id: str, left: LeftThere) -> str:
+    """For the first of the files, or all if that is how many there are."""
+    path = left.files[0].path if left.files else "."
+    path = f"./{path}" if path.startswith("-") else path
+    return f"holdfast history download {pasted(run_id)} {pasted(path)} -d DIR"
+
+
+def _at_home(run: Run) -> list[FileSize]:
+    left = set(run.left.files)
+    return [each for each in run.outputs if each not in left]
+
+
 def _outputs(run: Run) -> str:
-    names = _first([each.path for each in run.outputs], OUTPUTS_SHOWN, len(run.outputs))
-    total = format_size(sum(each.size for each in run.outputs))
-    where = "on the run's machine" if run.outputs_left else f"in .holdfast/runs/{run.run_id}/"
+    files = _at_home(run)
+    names = _first([each.path for each in files], OUTPUTS_SHOWN, len(files))
+    total = format_size(sum(each.size for each in files))
+    where = "on the run's machine" if run.outputs_left else f"in .holdfast/runs/{run.run_id}/{_folders(files)}"
     return f"Outputs: {names} ({total}, {where})"
+
+
+def _folders(files: Sequence[FileSize]) -> str:
+    """Files outside `outputs/` lie in a folder of their own."""
+    are_elsewhere = [path_at_home(each.path) != each.path for each in files]
+    if all(are_elsewhere):
+        return f"{FILES}/"
+    return f" and its {FILES}/" if any(are_elsewhere) else ""
+
+
+def _left(run: Run) -> Line:
+    text = f"Only on {run.submission.target}: {left_words(run.left)}"
+    return Line(text, remedy=f"To fetch it: {fetch_command(run.run_id, run.left)}")
 
 
 def _others(run: Run) -> Line:

@@ -27,6 +27,7 @@ from holdfast.project.tracked_files import Tracked, tracked_of
 from holdfast.regular_files import odd_entry_in, read_json, what_is_odd
 from holdfast.shown_text import pasted
 from holdfast.whole_files import storage_error, write_once, write_whole
+from holdfast.written_files import FOLDERS
 
 STATE_FOLDER = ".holdfast"
 GITIGNORE = ".gitignore"
@@ -42,8 +43,6 @@ _MOST = 1 << 16
 _HALF_WRITTEN_SECONDS = 2.0
 """How long another process may take between making the token's file and filling it."""
 _SHOWN = 5
-_WITH_LINKS = ("outputs", "uploads")
-"""Of a run: a script may write links there, and they come along if they stay inside."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ def links_and_special_files(state: Path) -> Iterator[str]:
 
 def _stays_inside(state: Path, path: Path) -> bool:
     parts = path.relative_to(state).parts
-    if len(parts) < 4 or parts[0] != "runs" or parts[2] not in _WITH_LINKS or not path.is_symlink():
+    if len(parts) < 4 or parts[0] != "runs" or parts[2] not in FOLDERS or not path.is_symlink():
         return False
     top = real_path(state.joinpath(*parts[:3]))
     return real_path(path).startswith(top + os.sep)

@@ -14,6 +14,7 @@ from holdfast.project.credentials import looks_secret
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
 from holdfast.project.gpu_wishes import KEYS as GPU_KEYS
 from holdfast.project.gpu_wishes import GpuWishes, read_wishes, render_wishes
+from holdfast.project.output_wishes import checked_glob, parse_limit, render_limit
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.quantities import format_duration, parse_duration
 from holdfast.shown_text import pasted
@@ -39,6 +40,8 @@ KEYS = (
     "Secrets",
     "TimeLimit",
     "GraceTime",
+    "Outputs",
+    "OutputsLimit",
     *GPU_KEYS,
 )
 DATA_KEYS = ("UseSampling", "DataSourceSettings", "DataSourceSubstitutions")
@@ -64,6 +67,8 @@ class RunConfiguration:
     secrets: tuple[str, ...] = ()
     time_limit: float | None = None
     grace_time: float | None = None
+    outputs: tuple[str, ...] = ()
+    outputs_limit: int | None = None
     gpu: GpuWishes = GpuWishes()
     ignored: tuple[str, ...] = ()
     file: str | None = None
@@ -110,6 +115,8 @@ def examine_runconfig(
         secrets=_secrets(fields),
         time_limit=_duration(fields, "TimeLimit", least=0.001),
         grace_time=_duration(fields, "GraceTime", least=0.0),
+        outputs=_globs(fields),
+        outputs_limit=_limit(fields),
         gpu=read_wishes(fields),
         ignored=tuple(key for key in DATA_KEYS if fields.document.entry(key)),
         file=relative,
@@ -141,6 +148,10 @@ def render_runconfig(configuration: RunConfiguration) -> str:
         lines.append(f"TimeLimit: {format_duration(configuration.time_limit)}")
     if configuration.grace_time is not None:
         lines.append(f"GraceTime: {format_duration(configuration.grace_time)}")
+    if configuration.outputs:
+        lines += ["Outputs:", *(f"  - {render_scalar(each)}" for each in configuration.outputs)]
+    if configuration.outputs_limit is not None:
+        lines.append(f"OutputsLimit: {render_limit(configuration.outputs_limit)}")
     lines += render_wishes(configuration.gpu)
     return "\n".join(lines) + "\n"
 
@@ -203,6 +214,25 @@ def _secrets(fields: Fields) -> tuple[str, ...]:
         elif item.text not in names:
             names.append(item.text)
     return tuple(names)
+
+
+def _globs(fields: Fields) -> tuple[str, ...]:
+    found = []
+    for item in fields.texts("Outputs", "checkpoints/") or ():
+        try:
+            found.append(checked_glob(item.text))
+        except UsageError as error:
+            fields.error("Outputs", error.message.rstrip("."), error.hint, item)
+    return tuple(found)
+
+
+def _limit(fields: Fields) -> int | None:
+    written = fields.text("OutputsLimit")
+    try:
+        return None if written is None else parse_limit(written)
+    except UsageError as error:
+        fields.error("OutputsLimit", error.message.rstrip("."), error.hint)
+        return None
 
 
 def _duration(fields: Fields, key: str, least: float) -> float | None:

@@ -19,7 +19,8 @@ from kit.suite.moments import is_soak
 PRODUCTS = ("local", "docker", "remote", "remotedocker")
 TOLD_ON = {
     "test_hostile_file_names_travel_both_ways": ("local", "remote"),
-    "test_files_written_outside_outputs_are_listed_and_can_be_fetched_until_clean": ("local", "remote"),
+    "test_files_go_back_to_where_a_run_by_hand_would_have_put_them": ("local", "remote"),
+    "test_only_the_wanted_outputs_come_home_by_themselves": ("local", "remote"),
     "test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cleaned_before": ("local", "remote"),
     "test_thousands_of_outputs_with_long_names_come_home": ("remote",),
     "test_an_async_submit_returns_while_the_script_runs_and_logs_follow_it_later": ("local", "remote"),

@@ -130,7 +130,15 @@ def test_thousands_of_outputs_with_long_names_come_home(bench):
 
 
 def test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cleaned_before(bench, tmp_path):
-    bench.write("t.py", "import holdfast\nopen('outputs/model', 'w').write('x')\nholdfast.upload('report', 'short')\n")
+    bench.write(
+        "t.py",
+        """
+        import holdfast
+        open("outputs/model", "w").write("x")
+        open("beside", "w").write("y")
+        holdfast.upload("report", "short")
+        """,
+    )
     result = bench.submit("--no-outputs", "t.py")
     record = bench.record()
     run_id = record["run_id"]
@@ -139,11 +147,13 @@ def test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cl
     assert any(fetch in note for note in record["notes"])
     assert (bench.near(run_id) / "uploads/report").read_text() == "short"
     assert not (bench.near(run_id) / "outputs").exists()
+    assert not (bench.near(run_id) / "files").exists()
     kept = bench.run("experiment", "clean", "--all")
     assert fetch in kept.err
     assert (bench.far(run_id) / "work/outputs/model").exists()
     assert bench.run("history", "download", "-r", run_id, "-d", str(tmp_path / "got")).code == 0
     assert (tmp_path / "got/outputs/model").read_text() == "x"
+    assert (tmp_path / "got/beside").read_text() == "y"
     assert (bench.near(run_id) / "outputs/model").read_text() == "x"
     assert bench.record(run_id)["notes"] == []
     assert "stay" not in bench.run("history", "info", "-r", run_id, "-o", "table").out
@@ -151,19 +161,84 @@ def test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cl
     assert not list(bench.home.glob(f"runs/*/{run_id}"))
 
 
-def test_files_written_outside_outputs_are_listed_and_can_be_fetched_until_clean(bench, tmp_path):
+TRAINING = """
+import os
+os.makedirs("checkpoints/__pycache__")
+open("checkpoints/a.pt", "w").write("weights")
+open("checkpoints/__pycache__/a.pyc", "w").write("cache")
+times = os.stat("kept.txt")
+open("kept.txt", "r+").write("K")
+os.utime("kept.txt", ns=(times.st_atime_ns, times.st_mtime_ns))
+open("outputs/model", "w").write("mine")
+open("large.bin", "w").write("x" * 5000)
+os.symlink("checkpoints/a.pt", "latest.pt")
+os.symlink("/etc/passwd", "outside")
+"""
+
+
+def files_in(folder):
+    found = (each for each in folder.rglob("*") if not each.is_dir())
+    return {each.relative_to(folder).as_posix(): each.read_text() for each in found}
+
+
+def test_everything_that_a_run_wrote_comes_home_and_what_is_too_large_is_named_and_kept(bench, tmp_path):
     bench.write("kept.txt", "kept")
-    bench.write("train.py", "open('stray.txt', 'w').write('found')\nopen('kept.txt', 'a').write('!')\n")
-    result = bench.submit("train.py")
-    assert "Written outside outputs/ (kept until `clean`): kept.txt, stray.txt" in result.err
-    destination = tmp_path / "home"
-    fetched = bench.run("history", "download", "-r", "last", "-d", str(destination), "--artifact", "stray.txt")
-    assert fetched.code == 0, fetched.err
-    assert (destination / "stray.txt").read_text() == "found"
-    assert bench.run("experiment", "clean", "--run", bench.record()["run_id"]).code == 0
-    gone = bench.run("history", "download", "-r", "last", "-d", str(destination / "2"), "--artifact", "stray.txt")
+    bench.write("same.txt", "same")
+    bench.write("train.py", TRAINING)
+    result = bench.submit("--outputs-limit", "4kB", "train.py")
+    assert result.code == 0, result.err
+    run_id = bench.record()["run_id"]
+    near = bench.near(run_id)
+    small = {"checkpoints/a.pt": "weights", "kept.txt": "Kept", "latest.pt": "weights"}
+    assert files_in(near / "files") == small
+    assert (near / "files/latest.pt").is_symlink()
+    assert files_in(near / "outputs") == {"model": "mine"}
+    assert "`outside` is a link to `/etc/passwd`" in result.err
+    fetch = f"holdfast history download {run_id} large.bin -d DIR"
+    assert fetch in result.err
+    assert fetch in bench.run("history", "info", "-r", run_id, "-o", "table").out
+    kept = bench.run("experiment", "clean", "--all")
+    assert "large.bin (5.0 kB)" in kept.err
+    large = tmp_path / "got"
+    assert bench.run("history", "download", run_id, "large.bin", "-d", str(large)).code == 0
+    assert files_in(large) == {"large.bin": "x" * 5000}
+    assert bench.run("experiment", "clean", "--all", "--discard-outputs").code == 0
+    assert not list(bench.home.glob(f"runs/*/{run_id}"))
+    gone = bench.run("history", "download", run_id, "large.bin", "-d", str(large), "--overwrite")
     assert gone.code != 0
-    assert "stray.txt" in gone.err
+    assert "large.bin" in gone.err
+    assert files_in(large) == {"large.bin": "x" * 5000}
+
+
+def test_files_go_back_to_where_a_run_by_hand_would_have_put_them(bench):
+    bench.write("kept.txt", "kept")
+    bench.write("train.py", TRAINING)
+    assert bench.submit("train.py").code == 0
+    before = bench.run("history", "download", "last", ".", "-d", ".")
+    assert before.code != 0
+    assert "kept.txt" in before.err
+    assert (bench.root / "kept.txt").read_text() == "kept"
+    assert not (bench.root / "checkpoints").exists()
+    assert bench.run("history", "download", "last", "checkpoints", "outputs/", "-d", ".").code == 0
+    assert (bench.root / "checkpoints/a.pt").read_text() == "weights"
+    assert (bench.root / "outputs/model").read_text() == "mine"
+    assert bench.run("history", "download", "last", ".", "-d", ".", "--overwrite").code == 0
+    assert (bench.root / "kept.txt").read_text() == "Kept"
+
+
+def test_only_the_wanted_outputs_come_home_by_themselves(bench, tmp_path):
+    bench.write("kept.txt", "kept")
+    bench.write("train.py", TRAINING)
+    bench.write("aml_config/few.runconfig", "Target: local\nFramework: Python\nOutputs:\n  - checkpoints/\n")
+    assert bench.submit("-c", "few", "train.py").code == 0
+    near = bench.near(bench.record()["run_id"])
+    assert files_in(near / "files") == {"checkpoints/a.pt": "weights"}
+    assert bench.submit("-c", "few", "--outputs", "*.bin", "--outputs", "kept.txt", "train.py").code == 0
+    run_id = bench.record()["run_id"]
+    assert {*files_in(bench.near(run_id) / "files")} == {"kept.txt", "large.bin"}
+    assert {*files_in(bench.near(run_id) / "outputs")} == {"model"}
+    assert bench.run("history", "download", run_id, ".", "-d", str(tmp_path / "all")).code == 0
+    assert {"checkpoints/a.pt", "kept.txt", "large.bin", "outputs/model"} <= {*files_in(tmp_path / "all")}
 
 
 def test_hostile_file_names_travel_both_ways(bench):

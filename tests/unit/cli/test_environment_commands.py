@@ -318,3 +318,24 @@ def test_ids_of_this_machine_are_completed(isolated):
 def test_commands_about_environments_load_nothing_heavy():
     code = "import sys, holdfast.cli.environment; print([m for m in sys.modules if m in ('yaml', 'rich', 'sqlite3')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_clean_asks_on_a_terminal_before_it_removes_the_only_copy(command, monkeypatch):
+    asked: list[Rubbish] = []
+
+    def clean(_project: Any, rubbish: Rubbish, _context: Any) -> Iterator[events.Event]:
+        asked.append(rubbish)
+        why = "" if rubbish.discard else "only there: big.bin"
+        yield events.Removed("p_1", 1000, why, is_only_copy=bool(why))
+        yield events.Removed("p_2", 0, "it has not ended")
+
+    monkeypatch.setattr("holdfast.workbench.records.clean.clean", clean)
+    assert command("experiment", "clean", "--all", "-t", "gpu1").code == 0
+    first = Rubbish(None, "gpu1")
+    assert asked == [first], "without a terminal it keeps them"
+    monkeypatch.setattr("holdfast.cli.terminal.can_ask", lambda: True)
+    for answer in (False, True):
+        monkeypatch.setattr("holdfast.cli.terminal.agreed", lambda *_, answer=answer: answer)
+        done = command("experiment", "clean", "--all", "-t", "gpu1")
+        assert "kept p_1: only there: big.bin" in done.err
+    assert asked == [first, first, first, Rubbish(("p_1",), "gpu1", discard=True)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import shlex
 
 import pytest
 
@@ -43,7 +45,7 @@ def test_files_folders_and_globs_may_be_asked_for(recorded, command, words, expe
     assert all((recorded.root / "got" / path).read_text() == FILES[path] for path in expected)
 
 
-@pytest.mark.parametrize("word", ["outputs/nope/", "*.zip", "", ".", "../x", "!*", "#x"])
+@pytest.mark.parametrize("word", ["outputs/nope/", "*.zip", "", "../x", "!*", "#x"])
 def test_what_takes_in_nothing_is_an_unknown_name(recorded, command, word):
     run_id = recorded.add(files=FILES)
     done = command("history", "download", "-r", run_id, "-d", "got", "--artifact", word)
@@ -51,14 +53,73 @@ def test_what_takes_in_nothing_is_an_unknown_name(recorded, command, word):
     assert done.err.startswith(f"error: There is no artifact `{word}` in run {run_id}.\n")
 
 
-def test_a_folder_that_stayed_on_the_host_is_fetched(recorded, command, monkeypatch):
-    recorded.add(files=FILES, others=["logs/x.txt", "logs/y.txt", "z.txt"])
+@pytest.fixture
+def reachable(monkeypatch):
+    """The run's machine has every file, with its path in it."""
 
     @contextlib.contextmanager
     def fetching(project, run, context):
         yield lambda path, destination: destination.write_text(path)
 
     monkeypatch.setattr("holdfast.workbench.following.outputs.fetching", fetching)
+
+
+def left_there(*files, count=None):
+    left = {"files": files, "count": count or len(files), "size": sum(size for _, size in files)}
+    return {"collected.json": json.dumps({"left": left})}
+
+
+def test_a_run_and_paths_in_the_project_may_be_named_without_options(recorded, command):
+    run_id = recorded.add(files={**FILES, "files/ckpt/e.pt": "e", "files/f.txt": "f"})
+    for words in (
+        (run_id, "ckpt", "f.txt"),
+        ("ckpt/", "./f.txt", "-r", "last"),
+        ("last", "--artifact", "ckpt", "f.txt"),
+    ):
+        done = command("history", "download", *words, "-d", "got", "--overwrite")
+        assert sorted(done.out.splitlines()) == ["got/ckpt/e.pt", "got/f.txt"], words
+    assert command("history", "download", run_id).out.splitlines()[0] == f"{run_id}/outputs/a.txt"
+    assert (recorded.root / run_id / "f.txt").read_text() == "f"
+    assert command("history", "download").code == 240
+
+
+def test_a_dot_is_everything_also_what_only_the_machine_has(recorded, command, reachable):
+    recorded.add(files={**FILES, "files/f.txt": "f", **left_there(["big.bin", 3000], ["-odd", 5])})
+    done = command("history", "download", "last", ".", "-d", "got")
+    assert {each.removeprefix("got/") for each in done.out.splitlines()} == {*FILES, "f.txt", "big.bin", "-odd"} - {
+        "driver_log"
+    }
+    assert (recorded.root / "got/big.bin").read_text() == "big.bin"
+    recorded.add()
+    assert command("history", "download", "last", ".", "-d", "none").code == 0, "a run that wrote nothing"
+
+
+def test_what_only_the_machine_has_is_named_with_the_command_that_fetches_it(recorded, command, reachable):
+    run_id = recorded.add(files={**FILES, **left_there(["-odd name", 3000], ["x.bin", 4000])})
+    done = command("history", "download", "last", "-d", "got")
+    assert not (recorded.root / "got/x.bin").exists()
+    fetch = f"holdfast history download {run_id} './-odd name' -d DIR"
+    for told in (done.err, command("history", "info", "-r", "last", "-o", "table").out):
+        assert "x.bin (4.0 kB)" in told
+        assert fetch in told
+    assert command(*shlex.split(fetch)[1:]).out == "DIR/-odd name\n"
+
+
+def test_what_is_in_the_way_is_listed_before_anything_is_copied(recorded, command):
+    names = [f"{number:02}" for number in range(12)]
+    recorded.add(files={f"files/{name}": "new" for name in names})
+    for name in names[1:]:
+        (recorded.root / name).write_text("mine")
+    done = command("history", "download", "last", "-d", ".")
+    assert (done.code, done.out) == (240, "")
+    assert all(f"`{name}`" in done.err for name in names[1:11])
+    assert "`11`" not in done.err and "and 1 more" in done.err and "--overwrite" in done.err
+    assert not (recorded.root / "00").exists()
+    assert (recorded.root / "05").read_text() == "mine"
+
+
+def test_a_folder_that_stayed_on_the_host_is_fetched(recorded, command, reachable):
+    recorded.add(files=FILES, others=["logs/x.txt", "logs/y.txt", "z.txt"])
     done = command("history", "download", "-r", "last", "-d", "got", "--artifact", "logs/", "--artifact", "a.txt")
     assert done.out.splitlines() == ["got/logs/x.txt", "got/logs/y.txt", "got/outputs/a.txt"]
     assert (recorded.root / "got/logs/y.txt").read_text() == "logs/y.txt"

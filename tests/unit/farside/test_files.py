@@ -9,7 +9,8 @@ from typing import Literal
 
 import pytest
 
-from holdfast.farside.system.files import materialise, read_json, read_record, written
+from holdfast.farside.system.files import materialise, read_json, read_record
+from holdfast.farside.system.own_files import moment_after, written
 from holdfast.farside.system.refusal import Refused
 from holdfast.snapshots.manifest import ManifestEntry, encode_rows
 from holdfast.snapshots.store import ObjectStore
@@ -49,12 +50,47 @@ def test_files_are_copies_and_never_hard_links_to_the_store(store, work):
 
 def test_what_the_script_wrote_is_told_from_what_it_was_given(store, work):
     digest = _snapshot(store, ("a.py", "f", "one"), ("b.py", "f", "two"))
-    stamps = materialise(digest, [str(store.root)], str(work))
+    since = begun(materialise(digest, [str(store.root)], str(work)), work)
     (work / "b.py").write_text("longer than before")
     (work / "outputs" / "model").write_text("m")
-    (work / "__pycache__").mkdir()
-    (work / "__pycache__" / "a.pyc").write_text("")
-    assert written(str(work), stamps) == ([["outputs/model", 1]], [["b.py", 18]], 1)
+    assert written(str(work), since) == [["outputs/model", 1], ["b.py", 18]]
+
+
+def begun(last: int, work: Path) -> int:
+    """The moment from which a run would have begun."""
+    (work.parent / "bound.json").write_text("{}")
+    return moment_after(last, str(work.parent / "bound.json"))
+
+
+def test_a_file_counts_as_written_whatever_time_the_script_gives_it(store, work):
+    digest = _snapshot(store, ("a.py", "f", "one"), ("b.py", "f", "two"), ("c.py", "f", "six"), ("l", "l", "a.py"))
+    since = begun(materialise(digest, [str(store.root)], str(work)), work)
+    times = (work / "a.py").stat()
+    (work / "a.py").write_text("ONE")
+    os.utime(work / "a.py", ns=(times.st_atime_ns, times.st_mtime_ns))
+    (work / "b.py").chmod(0o600)
+    (work / "new").write_text("")
+    os.utime(work / "new", (0, 0))
+    assert [path for path, _ in written(str(work), since)] == ["a.py", "b.py", "new"]
+
+
+def test_caches_are_not_what_a_run_wrote_but_everything_in_its_outputs_is(store, work):
+    since = begun(materialise(_snapshot(store), [str(store.root)], str(work)), work)
+    names = ("__pycache__/a.pyc", ".ipynb_checkpoints/n", "p/.cache/huge", "p/.git/config", ".venv/bin/x", "p/m.pyc")
+    for name in (*names, "outputs/__pycache__/a.pyc", "p/cache/mine", "wandb/latest"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("")
+    kept = ["outputs/__pycache__/a.pyc", "p/cache/mine", "wandb/latest"]
+    assert [path for path, _ in written(str(work), since)] == kept
+
+
+def test_the_moment_is_later_than_what_was_laid_out_and_a_clock_that_went_back_is_not_waited_for(tmp_path, monkeypatch):
+    marker = tmp_path / "marker"
+    marker.write_text("")
+    last = marker.stat().st_ctime_ns  # as of a file that was laid out within the same step of the disk's clock
+    assert moment_after(last, str(marker)) > last
+    monkeypatch.setattr("holdfast.farside.system.own_files._LONGEST_WAIT", 0.0)
+    assert moment_after(1 << 62, str(marker)) < 1 << 62
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/x", "a/../../b"])

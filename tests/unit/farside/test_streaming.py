@@ -82,3 +82,17 @@ def test_the_agent_gives_a_sign_of_life_if_asked_and_only_after_a_silence(home):
     output.seek(0)
     assert frames.decode(output.read) == ({"push": "alive", "run": "r"}, b"")
     assert output.read() == b"", "it has just spoken"
+
+
+def test_files_of_the_project_are_listed_from_the_moment_that_the_run_noted_and_none_of_runs_that_noted_none(home):
+    folder = Path(home.run("p", "r"))
+    (folder / "work" / "own").write_text("new")
+    message = {**RUN, "roots": ["work/outputs", "work"]}
+    assert [row[0] for row in storage.list_files(home, message, lambda: None)[0]] == ["work/outputs/big"]
+    since = (folder / "work" / "own").stat().st_ctime_ns
+    lines = [{"t": 1, "e": "ready", "since": since}, {"t": 2, "e": "ready", "since": since + 1}]
+    (folder / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    listed = storage.list_files(home, message, lambda: None)[0]
+    assert [row[0] for row in listed] == ["work/outputs/big", "work/own"]
+    (folder / "journal.jsonl").write_text('{"t":1,"e":"ready","since":"early"}\n')
+    assert len(storage.list_files(home, message, lambda: None)[0]) == 1

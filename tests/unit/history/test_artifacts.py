@@ -96,6 +96,34 @@ def test_links_inside_the_run_are_copied_as_files_and_others_left_out(project, r
     assert not (tmp_path / "copy" / "outputs" / "latest").is_symlink()
 
 
+def test_files_of_the_project_have_their_paths_in_it(project, run_id, archive, tmp_path):
+    folder = archive.folders.path(run_id)
+    files = {
+        "files/ckpt/a.pt": "a",
+        "files/uploads/note": "other",
+        "files/uploads/more": "more",
+        "files/driver_log": "x",
+    }
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    (folder / "files/latest").symlink_to("outputs/model.pkl")
+    (folder / "files/code").symlink_to("train.py")
+    events = list(download(project, DownloadRequest(run_id, tmp_path / "copy"), AROUND))
+    assert [each.path for each in events if isinstance(each, LinkLeftOut)] == ["code"]
+    found = tree(tmp_path / "copy")
+    assert {path: found[path] for path in found if not path.startswith("outputs/")} == {
+        "ckpt/a.pt": "a",
+        "driver_log": "x",
+        "files/uploads/note": "other",
+        "latest": "model",
+        "uploads/more": "more",
+        "uploads/note": "hi",
+    }
+    assert find_artifact(project, run_id, "files/ckpt/a.pt").path == "ckpt/a.pt"
+    assert find_artifact(project, run_id, "files/uploads/note").file.read_text() == "other"
+
+
 def test_a_full_disk_leaves_no_half_copied_file(project, run_id, tmp_path, monkeypatch):
     def full(self, target):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

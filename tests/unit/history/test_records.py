@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from holdfast.codec import decode, encode
 from holdfast.errors import StorageError
 from holdfast.history.records import read_run
-from holdfast.model import OUTCOMES, EndedProcess, Ending, FileSize, Reason, Run, Status
+from holdfast.model import OUTCOMES, EndedProcess, Ending, Reason, Run, Status
+from holdfast.written_files import FileSize, LeftThere
 from kit import journals
 from kit.journals import parsed
 
@@ -269,3 +270,15 @@ def test_outputs_that_were_left_there_and_fetched_later_are_not_said_to_be_there
         run = read_run(archive.folders, run_id)
         assert run.outputs_left is is_left
         assert any("--no-outputs" in note for note in run.notes) is is_left
+
+
+@pytest.mark.parametrize("left", [None, [], "x", {"files": 3}, {"files": [["a"]], "count": "many"}])
+def test_what_is_only_on_the_machine_is_read_and_a_damaged_record_names_none(archive, left):
+    run_id = archive.add(archive.completed)
+    note = archive.folders.path(run_id) / "collected.json"
+    note.write_text(json.dumps({"left": {"files": [["a", 5]], "count": 2, "size": 9}}))
+    assert read_run(archive.folders, run_id).left == LeftThere((FileSize("a", 5),), 2, 9)
+    assert archive.folders.is_only_there(run_id)
+    note.write_text(json.dumps({"left": left}))
+    assert read_run(archive.folders, run_id).left.files == ()
+    assert not archive.folders.is_only_there(run_id)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.project.runconfig import KEYS, RunConfiguration, read_runconfig, render_runconfig, runconfig_names
+from holdfast.written_files import UNLIMITED
 
 
 def write(tmp_path: Path, text: str, name: str = "x") -> Path:
@@ -106,3 +107,24 @@ def test_a_written_configuration_reads_as_the_same(tmp_path):
         file="aml_config/x.runconfig",
     )
     assert read(tmp_path, render_runconfig(configuration)) == configuration
+
+
+@pytest.mark.parametrize(
+    ("written", "bytes_"),
+    [("500 MB", 500_000_000), ("0", 0), ("none", UNLIMITED), ("None", UNLIMITED), ("1.5GB", 1_500_000_000)],
+)
+def test_what_comes_home_is_read_and_written_as_it_was(tmp_path, written, bytes_):
+    text = f"Target: local\nFramework: Python\nOutputsLimit: {written}\nOutputs: [checkpoints/, '*.pt', ./logs]\n"
+    found = read(tmp_path, text)
+    assert (found.outputs, found.outputs_limit) == (("checkpoints/", "*.pt", "logs"), bytes_)
+    assert read(tmp_path, render_runconfig(found)) == found
+
+
+@pytest.mark.parametrize(
+    "line", ["OutputsLimit: much", "OutputsLimit: 500", "Outputs: [/tmp]", "Outputs: [../x]", "Outputs: ['', a]"]
+)
+def test_a_wish_for_outputs_that_cannot_be_meant_is_an_error_at_its_line(tmp_path, line):
+    configuration, problems = read_runconfig(write(tmp_path, f"Target: local\nFramework: Python\n{line}\n"), "x")
+    assert configuration is None
+    assert [(each.line, each.key) for each in problems] == [(3, line.partition(":")[0])]
+    assert problems[0].remedy

@@ -17,8 +17,9 @@ import pytest
 from holdfast.errors import HostError, StorageError
 from holdfast.hosts.connection import Push
 from holdfast.project.file_names import unstorable
-from holdfast.workbench.following import outputs
-from holdfast.workbench.following.outputs import OUTPUTS, Collector, is_below
+from holdfast.workbench.following import far_listing, outputs
+from holdfast.workbench.following.far_listing import OUTPUTS, is_below
+from holdfast.workbench.following.outputs import Collector
 from holdfast.workbench.following.transfer import FarRun, PartialFile, Receiver, WantedFile
 from kit.speaking import Speaking
 
@@ -247,12 +248,14 @@ def test_a_link_that_cannot_be_made_is_told_in_words(collect):
 
 @pytest.mark.parametrize("name", ["a:b", "C:\\x", "d\\e", "aux"])
 def test_a_name_that_windows_has_not_is_told_as_that(collect, monkeypatch, name):
-    monkeypatch.setattr(outputs, "unstorable", functools.partial(unstorable, system="win32"))
+    for module in (far_listing, outputs):
+        monkeypatch.setattr(module, "unstorable", functools.partial(unstorable, system="win32"))
     monkeypatch.setattr(os, "sep", "\\")
     collector = collect(Lying(listing=[[f"work/outputs/{name}", "f", 1, 1, ""]]))
     assert len(collector.notes) == 1
     assert collector.notes[0].startswith(f"`outputs/{name}` stays on its machine: ")
     assert "Windows" in collector.notes[0]
+    assert [each.path for each in collector.left] == [f"outputs/{name}"]
     with pytest.raises(StorageError, match=r"cannot be fetched: .*Windows"):
         outputs._checked(name)
 

@@ -18,26 +18,29 @@ from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.journal import events_there
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, RESERVE, USE_BYTE, Home, relative_parts
 from holdfast.farside.system.lost_locks import LostLocks
-from holdfast.farside.system.nofollow import allow_below, open_below, readlink_below
+from holdfast.farside.system.nofollow import Entry, allow_below, open_below, readlink_below
+from holdfast.farside.system.own_files import own_files, since_of
 from holdfast.farside.system.refusal import Refused
 
 _STEADY = 2.0
 """Seconds after which a change that follows gets another time than the one before, on any file system."""
 
+_WORK = "work"
 Message = Dict[str, Any]
 
 
 def list_files(home: Home, message: Message, beat: Callable[[], None]) -> Tuple[List[List[Any]], List[str]]:
     """`[path, kind, size, time of change in ns, link target, is executable]` of what the run keeps in its folders
-    `roots` (`work/outputs`, `uploads`), and what could not be looked at or cannot travel. A root that is not there is
-    empty; one that is a link leads elsewhere and is not followed. `beat`: as for `walk`."""
+    `roots` (`work/outputs`, `uploads`; of `work` what it wrote elsewhere), and what could not be looked at or cannot
+    travel. A root that is not there is empty; one that is a link leads elsewhere and is not followed. `beat`: as for
+    `walk`."""
     found: List[List[Any]] = []
     problems: List[str] = []
     folder = _folder(home, message)
     for name in message["roots"]:
         if _is_linked(folder, name, problems):
             continue
-        for path, status in walk(os.path.join(folder, *relative_parts(name)), problems, beat):
+        for path, status in _entries(folder, name, problems, beat):
             place = name + "/" + path
             if stat.S_ISLNK(status.st_mode):
                 target = _target(folder, place)
@@ -48,7 +51,15 @@ def list_files(home: Home, message: Message, beat: Callable[[], None]) -> Tuple[
                 found.append([place, "f", status.st_size, status.st_mtime_ns, "", is_executable])
             else:
                 problems.append("`%s` is neither a file nor a folder: not fetched." % path)
-    return found, problems
+    return found, list(dict.fromkeys(problems))
+
+
+def _entries(folder: str, root: str, problems: List[str], beat: Callable[[], None]) -> List[Entry]:
+    top = os.path.join(folder, *relative_parts(root))
+    if root != _WORK:
+        return walk(top, problems, beat)
+    since = since_of(folder)
+    return [] if since is None else own_files(top, since, problems, beat)
 
 
 def _is_linked(folder: str, name: str, problems: List[str]) -> bool:

@@ -3,6 +3,7 @@ open, and give those that are there a new time."""
 
 import os
 import signal
+import stat
 from typing import Dict, Iterator, Optional, Set
 
 from holdfast.farside.system import kernel
@@ -21,6 +22,7 @@ from holdfast.farside.system.layout import (
     SHIPPED,
     Home,
 )
+from holdfast.farside.system.own_files import since_of
 from holdfast.farside.system.ownership import make_private
 
 EVERY = 600.0
@@ -110,15 +112,15 @@ class KeptFiles:
             kernel.set_name(_NAME)
             kernel.die_with_parent(signal.SIGKILL, os.getppid())
             os.nice(19)
+            touch_run(self._folder)
             for path in self._trees():
                 touch_tree(path)
         finally:
             os._exit(0)
 
     def _trees(self) -> Iterator[str]:
-        """What Holdfast made for the run, where a cleaner might take it. What the user keeps in shared folders may be
-        millions of files, and is left alone."""
-        yield self._folder
+        """What the run uses besides its own folder, where a cleaner might take it. What the user keeps in shared
+        folders may be millions of files, and is left alone."""
         for event in read_events(os.path.join(self._folder, JOURNAL)):
             if event["e"] == "environment":
                 yield str(event.get("path"))
@@ -141,9 +143,39 @@ class KeptFiles:
             self._walker = None
 
 
-def touch_tree(root: str) -> None:
-    """All below it counts as read just now; when it was changed stays as it is, by which others tell what is new."""
+def touch_run(folder: str) -> None:
+    """As `touch_tree`, for a run. What it was given in its working folder is read: to set a time of it would be a
+    change, by which `own_files` tells what the run wrote."""
+    since = since_of(folder)
+    touch_tree(folder, os.path.join(folder, "work"), float("inf") if since is None else since)
+
+
+def touch_tree(root: str, given: Optional[str] = None, since: float = 0) -> None:
+    """All below it counts as read just now; when it was changed stays as it is, by which others tell what is new. Files
+    in the folder `given` that were changed before `since` are only read."""
     kernel.touch_read(root)
     for folder, folders, names in walked(root):
-        for name in folders + names:
-            kernel.touch_read(os.path.join(folder, name))
+        is_given = given is not None and (folder + os.sep).startswith(given + os.sep)
+        for path in (os.path.join(folder, name) for name in folders + names):
+            if not is_given or not _is_read(path, since):
+                kernel.touch_read(path)
+
+
+def _is_read(path: str, since: float) -> bool:
+    """True for a file or link that was changed before `since`, which is read now. Disks that keep no time of reading
+    leave it as it is."""
+    try:
+        status = os.lstat(path)
+        if status.st_ctime_ns >= since or stat.S_ISDIR(status.st_mode):
+            return False
+        if stat.S_ISLNK(status.st_mode):
+            os.readlink(path)
+        elif stat.S_ISREG(status.st_mode):
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                os.read(descriptor, 1)
+            finally:
+                os.close(descriptor)
+    except OSError:
+        pass  # it went meanwhile, or is closed to this account
+    return True

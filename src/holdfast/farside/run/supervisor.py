@@ -23,6 +23,7 @@ from holdfast.farside.system.held_lock import HeldLock
 from holdfast.farside.system.layout import BOUND, LOCK, OUTPUT, SHIPPED, SUPERVISOR_BYTE, SUPERVISOR_NAME, Home
 from holdfast.farside.system.nofollow import open_plain, read_plain
 from holdfast.farside.system.output import Pump, Redactor
+from holdfast.farside.system.own_files import READY, moment_after, written
 from holdfast.farside.system.ownership import closed_to_others, make_private
 from holdfast.farside.system.refusal import Refused
 
@@ -54,7 +55,8 @@ class Supervisor:
         self.attendant, self.journal = self.attendance.attendant, self.attendance.journal
         self.runner = BareRun(home, self.attendance.supervision(), self.attendant)
         """Where the command runs: this machine itself, until the plan's container is known."""
-        self.stamps: Dict[str, files.Stamp] = {}
+        self.laid_out = self.since = 0
+        """When the disk says that the snapshot's last file was written, and from when on changes are the run's own."""
         self.gpus: Optional[GpuStep] = None
         self.exited: Optional[Tuple[float, Exit]] = None
         self.prepared: Optional[PreparedEnvironment] = None
@@ -141,7 +143,7 @@ class Supervisor:
 
     def _write_files(self, facts: Dict[str, str]) -> None:
         os.makedirs(self.work)
-        self.stamps = files.materialise(self.plan["snapshot"], bind(self.plan["stores"], facts), self.work)
+        self.laid_out = files.materialise(self.plan["snapshot"], bind(self.plan["stores"], facts), self.work)
 
     def _make_directory(self, path: str) -> None:
         """The working folder: no file of the snapshot need be in it."""
@@ -206,7 +208,10 @@ class Supervisor:
         heard.look_at(prefix_of(python), version, self.runner.platform)
 
     def _keep(self, bound: Dict[str, Any]) -> None:
-        files.write_whole(os.path.join(self.folder, BOUND), json.dumps(bound))
+        path = os.path.join(self.folder, BOUND)
+        files.write_whole(path, json.dumps(bound))
+        self.since = moment_after(self.laid_out, path)
+        self.journal.append(READY, since=self.since)
 
     def _command(self, bound: Dict[str, Any], facts: Dict[str, str], gpus: GpusChecked) -> RunCommand:
         secrets = {name: self.secrets[name] for name in self.plan["secrets"] if name in self.secrets}
@@ -285,8 +290,8 @@ class Supervisor:
         return seen.said if seen.state == PREEMPTED else None
 
     def _list_files(self) -> None:
-        outputs, others, count = files.written(self.work, self.stamps)
-        self.journal.append("files", outputs=outputs[:10000], others=others, others_count=count)
+        outputs = written(self.work, self.since)
+        self.journal.append("files", outputs=outputs[:10000], others=[], others_count=0)
 
     def _write_ended(self, ending: Ending) -> None:
         """The last line must get out: on a disk that is full in spite of the reserve it waits for room."""

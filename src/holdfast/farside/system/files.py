@@ -1,5 +1,4 @@
-"""Files of the host: written whole, listed, walked and removed; the run's own copy of the snapshot, and what the script
-did to it."""
+"""Files of the host: written whole, listed, walked and removed; the run's own copy of the snapshot."""
 
 import contextlib
 import errno
@@ -19,14 +18,13 @@ from holdfast.farside.system.reserved_names import reserved_path
 OUTPUTS = "outputs"
 REMOVING = ".removing-"
 """How the name of what is being removed begins, until it is gone."""
-_MOST_LISTED = 1000
 LARGEST_RECORD = 256 << 20
 """Bytes of a file with JSON that is read: a manifest of a million files has fewer."""
 _RENAME = "Rename it in the project, then submit again."
 _FICLONE = 0x40049409
 
 Stamp = Tuple[int, int]
-Listing = List[List[Any]]
+"""Size, and time of change in ns."""
 
 
 def write_whole(path: str, text: str, mode: Optional[int] = None, is_durable: bool = False) -> None:
@@ -139,13 +137,14 @@ def find_object(stores: List[str], digest: str) -> Optional[str]:
     return None
 
 
-def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]:
-    """Write the snapshot's files below `work`, as copies (or reflinks), never hard links. Returns each file's stamp."""
+def materialise(snapshot: str, stores: List[str], work: str) -> int:
+    """Write the snapshot's files below `work`, as copies (or reflinks), never hard links. Returns when the disk says
+    that the last of them was changed, in ns; 0 without files."""
     manifest = json.loads(_read_object(stores, snapshot).decode("utf-8"))
     reserved = reserved_path([str(row[0]) for row in manifest["files"]])
     if reserved is not None:
         raise Refused("refused", "`%s` is a name that git or Holdfast keeps for itself." % reserved, _RENAME)
-    stamps: Dict[str, Stamp] = {}
+    last = 0
     folders = set()
     clone = True
     links = []
@@ -168,41 +167,30 @@ def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]
             os.close(reader)
         if digest != detail or stamp[0] != size:
             raise Refused("storage", "The contents of `%s` are damaged in the store." % path)
-        stamps[path] = stamp
+        last = max(last, stamp[1])
     for target, detail in links:  # last, so that no file is written through a link
         os.symlink(detail, target)
-        status = os.lstat(target)
-        stamps[os.path.relpath(target, work)] = (status.st_size, status.st_mtime_ns)
+        last = max(last, os.lstat(target).st_ctime_ns)
     os.makedirs(os.path.join(work, OUTPUTS), exist_ok=True)
-    return stamps
+    return last
 
 
-def written(work: str, stamps: Dict[str, Stamp]) -> Tuple[Listing, Listing, int]:
-    """What the script wrote: in `outputs/`, elsewhere (at most _MOST_LISTED), and how many elsewhere."""
-    outputs: Listing = []
-    others: Listing = []
-    count = 0
-    for path, status in walk(work, []):
-        if path.startswith(OUTPUTS + "/"):
-            outputs.append([path, status.st_size])
-        elif stamps.get(path) != (status.st_size, status.st_mtime_ns) and "__pycache__" not in path.split("/"):
-            count += 1
-            if len(others) < _MOST_LISTED:
-                others.append([path, status.st_size])
-    return outputs, others, count
-
-
-def walk(root: str, problems: List[str], beat: Callable[[], None] = lambda: None) -> List[Entry]:
+def walk(
+    root: str,
+    problems: List[str],
+    beat: Callable[[], None] = lambda: None,
+    enters: Callable[[str], bool] = lambda place: True,
+) -> List[Entry]:
     """Files and links below `root` by relative path, sorted; links are not followed. A folder that the script closed to
     itself is opened again: it is the user's. What still cannot be looked at is added to `problems`. `beat` is called
-    all the time."""
+    all the time; `enters`: whether a folder, by its path, is looked into."""
     found: List[Entry] = []
 
     def note(error: OSError) -> None:
         if os.path.lexists(root):
             problems.append("`%s` cannot be looked at: %s." % (error.filename, error.strerror))
 
-    found += walk_below(os.path.dirname(root), os.path.basename(root), note, beat)
+    found += walk_below(os.path.dirname(root), os.path.basename(root), note, beat, enters)
     return sorted(found, key=lambda each: each[0])
 
 
@@ -238,7 +226,7 @@ def _copy(reader: int, target: str, mode: int, clone: bool) -> Tuple[bool, str, 
             while data and not cloned:
                 data = data[os.write(writer, data) :]
         status = os.fstat(writer)
-        return cloned, total.hexdigest(), (status.st_size, status.st_mtime_ns)
+        return cloned, total.hexdigest(), (status.st_size, status.st_ctime_ns)
     finally:
         os.close(writer)
 

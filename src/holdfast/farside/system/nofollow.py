@@ -112,11 +112,15 @@ def allow_below(folder: str, path: str, rights: int) -> None:
 
 
 def walk_below(
-    folder: str, path: str, note: Callable[[OSError], None], beat: Callable[[], None] = lambda: None
+    folder: str,
+    path: str,
+    note: Callable[[OSError], None],
+    beat: Callable[[], None] = lambda: None,
+    enters: Callable[[str], bool] = lambda place: True,
 ) -> Iterator[Entry]:
     """Files and links below the folder `path` of `folder`, by their paths from there. No link is followed. A folder
     that the script closed to itself is opened again. `note` gets what cannot be looked at, or lies too deep; `beat` is
-    called all the time."""
+    called all the time; `enters`: whether a folder, by its path, is looked into."""
     waiting = [""]
     while waiting:
         place = waiting.pop()
@@ -132,6 +136,8 @@ def walk_below(
                 below = "%s/%s" % (place, name) if place else name
                 if not stat.S_ISDIR(status.st_mode):
                     yield below, status
+                elif not enters(below):
+                    continue
                 elif len(below) > _LONGEST:
                     note(OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), below))
                 elif below.count("/") >= _DEEPEST:

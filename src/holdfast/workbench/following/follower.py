@@ -19,14 +19,17 @@ from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.farside.system.folders import walked
 from holdfast.history.records import DIVERGED
 from holdfast.hosts.connection import Push
+from holdfast.workbench.following.far_listing import WRITTEN
 from holdfast.workbench.following.mirror import Mirror, View, stopped_writer
 from holdfast.workbench.following.missing_file import missing_file_sentence
-from holdfast.workbench.following.outputs import OUTPUTS, collect, collector_of
+from holdfast.workbench.following.outputs import collect, collector_of
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events, link
 
 _WAIT = 0.25
 """Seconds between looks at copies that another process writes."""
+_SHOWN_EVERY = 0.1
+"""Seconds between looks at what has come while thousands of files are fetched."""
 
 _GREW, _DONE = object(), object()
 
@@ -61,6 +64,7 @@ class Follower:
         copier = threading.Thread(target=self._copy, args=(happened,), daemon=True)
         copier.start()
         yield from self._view.news()  # what is at home already: the machine does not say it again
+        shown = time.monotonic()
         while True:
             try:
                 item = happened.get(timeout=1.0)
@@ -69,7 +73,9 @@ class Follower:
                 continue
             if isinstance(item, events.Reconnected):  # what has come since then is shown after it
                 yield item
-            yield from self._view.news()
+            if not isinstance(item, events.Fetched) or time.monotonic() - shown > _SHOWN_EVERY:
+                yield from self._view.news()
+                shown = time.monotonic()
             if item is _DONE:
                 break
             if isinstance(item, BaseException):
@@ -153,7 +159,7 @@ class Follower:
     def _fetch_outputs(self, take: Callable[[Push], bool]) -> Generator[object, None, bool]:
         """What is there now; the end of the run makes it exact. False: it is not worth trying again before that."""
         try:
-            yield from collector_of(self._session, has_ended=False, other=take).bring((OUTPUTS,))
+            yield from collector_of(self._session, has_ended=False, other=take).bring(WRITTEN)
         except (FarSideError, StorageError, OSError) as error:
             text, run_id = getattr(error, "message", str(error)), self._session.run_id
             yield events.Warned(f"Outputs are not fetched any more while the run goes on: {text}", run_id=run_id)

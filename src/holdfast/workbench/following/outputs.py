@@ -9,33 +9,40 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast.errors import FarSideError, HostError, ProjectError, StateError, StorageError
 from holdfast.farside.system.folders import walked
 from holdfast.history.index import Index
-from holdfast.history.records import MOST_KEPT
 from holdfast.history.run_folder import COLLECTED
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection, Push
-from holdfast.hosts.replies import FilePage, FileRow
 from holdfast.model import IMPORTED, Reason
 from holdfast.project.file_names import unstorable
 from holdfast.project.folder import Project
 from holdfast.shown_text import pasted
 from holdfast.whole_files import set_executable, write_whole
+from holdfast.workbench.following.far_listing import (
+    AT_HOME,
+    GIVEN,
+    WRITTEN,
+    FarFile,
+    choose,
+    is_below,
+    list_files,
+    root_of,
+)
 from holdfast.workbench.following.kept_links import is_absolute, remove_leaving
 from holdfast.workbench.following.session import Session, session_of
 from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, WantedFile, make_way
-from holdfast.workbench.reach import events, link
+from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
+from holdfast.written_files import FileSize, OutputWishes
 
-OUTPUTS, _UPLOADS = "work/outputs", "uploads"
-_ROOTS = {OUTPUTS: "outputs", _UPLOADS: "uploads"}
-"""Folders of a run on its host, and what they are called at home."""
 _MOST_NOTES = 100
-MOST_FILES = 1_000_000
-"""Outputs of a run that are listed: they are held in memory."""
+_AT_ONCE = 64
+"""Requests that are under way together."""
+_MOST_LEFT = 1000
+"""Files that stay on a machine and are named in the record."""
 _SAME_TIME = 2000
 """Nanoseconds: some systems keep times no finer."""
 Fetch = Callable[[str, Path], None]
@@ -58,12 +65,13 @@ def collect(session: Session, limit: int | None = None) -> Iterator[events.Event
     if not run.status.is_final or session.folders.is_collected(run.run_id):
         return
     notes: list[str] = []
-    are_left = False
+    are_left, left = False, list[FileSize]()
     if run.ending is None or run.ending.reason not in (Reason.NOT_STARTED, Reason.LOST):
         collector = collector_of(session, has_ended=True)
         try:
-            wanted = tuple(_ROOTS) if run.submission.fetch_outputs else (_UPLOADS,)
+            wanted = (*WRITTEN, *GIVEN) if run.submission.fetch_outputs else GIVEN
             are_left = yield from collector.bring(wanted, run.submission.sync_outputs is not None, limit)
+            left = collector.left
         except FarSideError as error:
             if error.kind != "not-found":
                 raise
@@ -76,7 +84,7 @@ def collect(session: Session, limit: int | None = None) -> Iterator[events.Event
         notes = _first(collector.notes)
         if collector.errors:
             raise _cannot_store("; ".join(collector.errors[:5]), run.run_id)
-    _mark_collected(folder, notes, are_left)
+    _mark_collected(folder, notes, are_left, left)
     for note in notes:
         yield events.Noted(note, run.run_id)
     _keep_lock(session)
@@ -92,7 +100,7 @@ def fetching(project: Project, run_id: str, context: Context) -> Iterator[Fetch]
         name = _checked(os.path.normpath(path).replace(os.sep, "/"))
         try:
             if session.host.is_here:
-                session.far().link(far.fields(), f"work/{name}", os.fspath(destination))
+                session.far().link(far.fields(), f"work/{name}", os.fspath(destination)).wait()
             else:
                 receiver = Receiver(session.connection(), far, session.folder / PARTS)
                 for _ in receiver.receive([WantedFile(f"work/{name}", destination, 0, destination.parent)]):
@@ -122,20 +130,32 @@ def bring_outputs_home(project: Project, run_id: str, context: Context) -> Itera
             raise StateError(f"Another process is fetching the outputs of `{run_id}`.", "Wait for it, then try again.")
         collector = collector_of(session, has_ended=True)
         try:
-            yield from collector.bring((OUTPUTS,))
+            yield from collector.bring(WRITTEN)
         except OSError as error:
             raise _cannot_store(f"{session.folder}: {error.strerror}", run_id) from error
         if collector.errors:
             raise _cannot_store("; ".join(collector.errors[:5]), run_id)
         notes = _first(collector.notes)
-        _mark_collected(session.folder, notes, outputs_left=False)
+        _mark_collected(session.folder, notes, False, collector.left)
         Index(project.state_directory).renew(run_id)
         for note in notes:
             yield events.Noted(note, run_id)
 
 
+def left_there(project: Project, run_id: str, context: Context) -> tuple[FileSize, ...]:
+    """Every file that does not come home by itself, as the run's machine lists it now: a record names the first."""
+    session = session_of(project, run_id, context)
+    try:
+        listed = list_files(session.connection(), session.host.is_here, _far_run(session, True), [])
+        written = [each for each in listed if root_of(each.path) in WRITTEN]
+        return tuple(choose(written, session.submission.output_wishes).staying)
+    finally:
+        session.disconnect()
+
+
 def collector_of(session: Session, has_ended: bool, other: Callable[[Push], object] = lambda push: None) -> Collector:
-    return Collector(session.connection(), session.host.is_here, _far_run(session, has_ended), session.folder, other)
+    far, wishes = _far_run(session, has_ended), session.submission.output_wishes
+    return Collector(session.connection(), session.host.is_here, far, session.folder, other).wanting(wishes)
 
 
 def _far_run(session: Session, has_ended: bool) -> FarRun:
@@ -156,20 +176,9 @@ def _keep_lock(session: Session) -> None:
             keep_lock(session.project.state_directory, lock, str(plan.get("spec")), replace=is_newer)
 
 
-class _FarFile(NamedTuple):
-    """A file (`f`) or link (`l`) of a run, as its host lists it; `near` is its path at home."""
-
-    path: str
-    kind: str
-    size: int
-    mtime_ns: int
-    target: str
-    is_executable: bool
-    near: str
-
-
 class Collector:
-    """Brings files of one run home over one connection. `other` takes whatever else is pushed meanwhile."""
+    """Brings files of one run home over one connection. `other` takes whatever else is pushed meanwhile. `left` are
+    files that stay on their machine: no wish takes them in, or they cannot be kept here."""
 
     def __init__(
         self,
@@ -181,16 +190,24 @@ class Collector:
     ) -> None:
         self._connection, self._is_here, self._run, self._folder = connection, is_here, run, folder
         self._receiver = Receiver(connection, run, folder / PARTS, other)
+        self._wishes = OutputWishes()
         self.notes: list[str] = []
+        self.left: list[FileSize] = []
         self.errors = self._receiver.errors
+
+    def wanting(self, wishes: OutputWishes) -> Collector:
+        self._wishes = wishes
+        return self
 
     def bring(
         self, roots: tuple[str, ...], is_exact: bool = False, limit: int | None = None
     ) -> Generator[events.Event, None, bool]:
         """Fetch what differs from home in size or time, of the folders `roots`; returns whether others have something.
         `is_exact`: what an earlier look brought and is not there any more is removed here too."""
-        listed = self._list()
-        chosen = [each for each in listed if each.path.startswith(tuple(f"{root}/" for root in roots))]
+        listed = list_files(self._connection, self._is_here, self._run, self.notes)
+        of_roots = [each for each in listed if root_of(each.path) in roots]
+        chosen, self.left, reasons = choose(of_roots, self._wishes)
+        self.notes += [f"`{path}` stays on its machine: {reason}." for path, reason in reasons.items()]
         is_whole = not self.notes
         files = [each for each in chosen if each.kind == "f" and not self._is_at_home(each)]
         size = sum(each.size for each in files)
@@ -199,56 +216,19 @@ class Collector:
         wanted = [WantedFile(each.path, self._folder / each.near, each.size, self._folder) for each in files]
         yield from self._link_files(wanted) if self._is_here else self._receiver.receive(wanted)
         self.notes += self._receiver.notes
+        refused = {each.path for each in self._receiver.refused}
+        self.left += [each.named for each in files if each.path in refused]
         for each in chosen:  # last: no file is written through a link
             if each.kind == "l":
                 self._make_link(each)
         for root in roots:
-            for path, target in remove_leaving(self._folder / _ROOTS[root]):
+            for path, target in remove_leaving(self._folder / AT_HOME[root]):
                 self.notes.append(f"`{path}` is a link to `{target}`, which leads outside the folder: not fetched.")
         if is_exact and is_whole:
-            self._remove_others({each.near for each in chosen}, [_ROOTS[root] for root in roots])
-        return len(chosen) < len(listed)
+            self._remove_others({each.near for each in chosen}, [AT_HOME[root] for root in roots])
+        return len(of_roots) < len(listed)
 
-    def _list(self) -> list[_FarFile]:
-        found: list[_FarFile] = []
-        begin = 0
-        while True:
-            page = self._page(begin)
-            if begin == 0:
-                self.notes += page.problems
-            for row in page.files:
-                self._add(row, found)
-            begin += len(page.files)
-            if begin > MOST_FILES:
-                raise HostError(
-                    f"The run has more than {MOST_FILES:,} output files on its machine.", "Pack them there: tar, zip."
-                )
-            if begin >= page.total or not page.files:
-                break
-        refused = unstorable(each.near for each in found)
-        self.notes += [f"`{path}` stays on its machine: {reason}." for path, reason in refused.items()]
-        return [each for each in found if each.near not in refused]
-
-    def _page(self, begin: int) -> FilePage:
-        far, run = Client(self._connection), self._run.fields()
-        if self._is_here:
-            return far.list(run, tuple(_ROOTS), begin, None).wait()
-        return link.wait(far.list(run, tuple(_ROOTS), begin, link.PULSE), self._connection, self._run.host)
-
-    def _add(self, row: FileRow, found: list[_FarFile]) -> None:
-        path = row.path
-        root = next((each for each in _ROOTS if path.startswith(f"{each}/")), None)
-        if root is None or not is_below(path) or row.kind not in ("f", "l"):
-            if len(self.notes) < MOST_KEPT:
-                self.notes.append(f"The machine names a file `{path}` that cannot be one of the run's: not fetched.")
-            return
-        name = path[len(root) + 1 :]
-        # `holdfast.upload` writes under a name of its own first; a kill can leave one behind.
-        if root == _UPLOADS and name.startswith(".unfinished-"):
-            return
-        found.append(_FarFile(*row, f"{_ROOTS[root]}/{name}"))
-
-    def _is_at_home(self, each: _FarFile) -> bool:
+    def _is_at_home(self, each: FarFile) -> bool:
         try:
             status = os.lstat(self._folder / each.near)
         except (OSError, ValueError):
@@ -261,19 +241,23 @@ class Collector:
 
     def _link_files(self, files: list[WantedFile]) -> Iterator[events.Event]:
         """On the same machine: the far side puts each file here itself."""
-        total, done = sum(each.size for each in files), 0
-        for each in files:
-            make_way(each.destination, each.root)
-            try:
-                Client(self._connection).link(self._run.fields(), each.path, os.fspath(each.destination))
-            except FarSideError as error:
-                if error.kind not in ("not-found", "refused"):
-                    raise
-                self.notes.append(error.message)
-            done += each.size
-            yield events.Fetched(self._run.run_id, each.path, done, total)
+        total, done, far, made = sum(each.size for each in files), 0, Client(self._connection), set[Path]()
+        for begin in range(0, len(files), _AT_ONCE):
+            some = files[begin : begin + _AT_ONCE]
+            for each in some:
+                make_way(each.destination, each.root, made)
+            replies = [far.link(self._run.fields(), each.path, os.fspath(each.destination)) for each in some]
+            for each, reply in zip(some, replies, strict=True):
+                try:
+                    reply.wait()
+                except FarSideError as error:
+                    if error.kind not in ("not-found", "refused"):
+                        raise
+                    self.notes.append(error.message)
+                done += each.size
+                yield events.Fetched(self._run.run_id, each.path, done, total)
 
-    def _make_link(self, each: _FarFile) -> None:
+    def _make_link(self, each: FarFile) -> None:
         """Links inside the folder come along; one that leaves it would mean something else here."""
         top, _, name = each.near.partition("/")
         near, destination = self._folder / top, self._folder / each.near
@@ -302,12 +286,6 @@ class Collector:
                     Path(place).rmdir()  # unless something is left in it
 
 
-def is_below(path: str) -> bool:
-    """Whether a path from the far side stays below the folder it is put into. What means something else on this system
-    (a backslash, a drive) is one that `unstorable` knows."""
-    return not any(part in ("", ".", "..") or "\0" in part for part in path.split("/"))
-
-
 def _checked(path: str) -> str:
     """The path of a file that is asked for by name, if it can be one of a run's and can be kept here."""
     if not is_below(path):
@@ -322,9 +300,10 @@ def _first(notes: list[str]) -> list[str]:
     return notes if left <= 0 else [*notes[:_MOST_NOTES], f"{left} more files did not come home."]
 
 
-def _mark_collected(folder: Path, notes: list[str], outputs_left: bool) -> None:
-    """`outputs_left`: what the script wrote to `outputs/` is on its host only, as was asked for."""
-    content = json.dumps({"format": 1, "notes": notes, "outputs_left": outputs_left})
+def _mark_collected(folder: Path, notes: list[str], outputs_left: bool, left: list[FileSize]) -> None:
+    """`outputs_left`: what the script wrote is on its host only, as was asked for; `left`: these files are."""
+    there = {"files": left[:_MOST_LEFT], "count": len(left), "size": sum(each.size for each in left)}
+    content = json.dumps({"format": 1, "notes": notes, "outputs_left": outputs_left, "left": there})
     try:
         write_whole(folder / COLLECTED, content.encode() + b"\n")
     except OSError as error:

@@ -69,10 +69,13 @@ class Receiver:
         self._connection, self._run, self._parts, self._other = connection, run, parts, other
         self.notes: list[str] = []
         """What did not come and never will: it is gone, or cannot be a file here."""
+        self.refused: list[WantedFile] = []
+        """What cannot be a file here."""
         self.errors: list[str] = []
         """What did not come and may the next time."""
         self._waiting: dict[str, tuple[WantedFile, PartialFile]] = {}
         self._again: list[WantedFile] = []
+        self._made: set[Path] = set()
         self._done = self._total = 0
 
     def receive(self, files: Sequence[WantedFile]) -> Iterator[events.Fetched]:
@@ -80,6 +83,7 @@ class Receiver:
         if not files:
             return
         self._total = sum(each.size for each in files)
+        self._made.clear()
         with _parts_folder(self._parts) as folder:
             for begin in range(0, len(files), _TOGETHER):
                 yield from self._receive_some(files[begin : begin + _TOGETHER], folder)
@@ -155,12 +159,13 @@ class Receiver:
             with contextlib.suppress(OSError, OverflowError, ValueError):
                 os.utime(part.path, ns=(time_of_change, time_of_change))
         try:
-            make_way(wanted.destination, wanted.root)
+            make_way(wanted.destination, wanted.root, self._made)
             _move(part.path, wanted.destination)
         except OSError as error:
             if error.errno not in _OF_THIS_NAME:
                 raise
             part.discard()
+            self.refused.append(wanted)
             self.notes.append(f"`{wanted.path}` cannot be a file here: {error.strerror}")
 
     def _stop(self) -> None:
@@ -180,15 +185,19 @@ def _name(path: str) -> str:
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
 
 
-def make_way(destination: Path, root: Path) -> None:
-    """Make the folders for a file, and remove anything else of that name. No link below `root` is followed."""
-    place = root
-    for part in destination.relative_to(root).parts[:-1]:
-        place = place / part
-        if os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
-            place.unlink()
-        place.mkdir(parents=True, exist_ok=True)
-    root.mkdir(parents=True, exist_ok=True)
+def make_way(destination: Path, root: Path, made: set[Path] | None = None) -> None:
+    """Make the folders for a file, and remove anything else of that name. No link below `root` is followed. `made` are
+    folders that this did for files before, while no link was made: thousands of files are in few folders."""
+    made = set() if made is None else made
+    if destination.parent not in made:
+        place = root
+        for part in destination.relative_to(root).parts[:-1]:
+            place = place / part
+            if os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
+                place.unlink()
+            place.mkdir(parents=True, exist_ok=True)
+        root.mkdir(parents=True, exist_ok=True)
+        made.add(destination.parent)
     if destination.is_dir() and not destination.is_symlink():
         remove_folder(os.fspath(destination))
 

@@ -99,12 +99,14 @@ def _place(project: Project, name: str) -> tuple[str | int | None, ...] | None:
 def _refuse_unfinished(project: Project, name: str, force: bool) -> None:
     waiting = [run for run, target in Index(project.state_directory).unfinished() if target == name]
     folders = RunFolders(project.state_directory)
-    left = [run for run in folders.all_ids() if folders.outputs_are_left(run)]
+    left = [run for run in folders.all_ids() if folders.is_only_there(run)]
     left = [run for run in left if folders.submission(run).target == name]
     if left and not force:
+        fetch = f"holdfast history download -r {pasted(left[0])} -d DIR"
+        fetch = fetch if folders.outputs_are_left(left[0]) else f"{fetch} ."
         raise StateError(
             f"The outputs of {', '.join(left[:5])}{' …' if len(left) > 5 else ''} are on `{name}` only.",
-            f"Fetch them: holdfast history download -r {pasted(left[0])} -d DIR. To leave or lose them: --force",
+            f"Fetch them: {fetch}\nTo leave or lose them: --force",
         )
     if waiting and not force:
         count = "1 run has" if len(waiting) == 1 else f"{len(waiting)} runs have"

@@ -142,11 +142,12 @@ class Ended:
 
 @dataclass(frozen=True)
 class Removed:
-    """`clean` removed something; `kept` says why it did not."""
+    """`clean` removed something; `kept` says why it did not: `is_only_copy`, because the machine alone has it."""
 
     name: str
     size: int
     kept: str = ""
+    is_only_copy: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,25 +17,28 @@ from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
+from holdfast.model import Run
 from holdfast.project.folder import Project
 from holdfast.shown_text import pasted
-from holdfast.snapshots.patterns import RuleSet, parse_rules
 from holdfast.snapshots.store import CHUNK, digest_of_stream
 from holdfast.whole_files import set_executable, storage_error, whole
+from holdfast.workbench.following.output_choice import Globs
 from holdfast.workbench.reach.context import Context
+from holdfast.written_files import FILES, FOLDERS, OUTPUTS, UPLOADS, FileSize
 
 if TYPE_CHECKING:
     from holdfast.workbench.following.outputs import Fetch
 
-_FOLDERS = ("outputs", "uploads")
 LOGS = ("driver_log", "control_log")
-_NAMED = 20
-"""So many files are named where all of them failed."""
+_NAMED, _IN_THE_WAY_NAMED = 20, 10
+"""So many files are named where all of them failed, or are there already."""
+EVERYTHING = "."
+"""The word for all that a run wrote, wherever it is."""
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """`path` is relative to the run (`outputs/model.pkl`); `file` is where its content lies."""
+    """`path` is relative to the project's top (`outputs/model.pkl`); `file` is where its content lies."""
 
     path: str
     file: Path
@@ -61,7 +64,7 @@ class LinkLeftOut:
 
 
 def artifacts(project: Project, run_id: str) -> tuple[Artifact, ...]:
-    """What the run wrote to `outputs/` and gave to `holdfast.upload()`, as far as it is at home."""
+    """What the run wrote and gave to `holdfast.upload()`, as far as it is at home."""
     folder = RunFolders(project.state_directory).path(run_id)
     return tuple(each for each in _walk(folder) if isinstance(each, Artifact))
 
@@ -77,8 +80,8 @@ def find_artifact(project: Project, run_id: str, path: str) -> Artifact:
 
 @dataclass(frozen=True)
 class DownloadRequest:
-    """What to bring where. `wanted` are paths, folders and globs as in `.gitignore`; none: everything at home. Each
-    file keeps its path below `destination`."""
+    """What to bring where. `wanted` are paths, folders and globs as in `.gitignore`, or EVERYTHING; none: what is at
+    home. Each file keeps its path below `destination`."""
 
     run_id: str
     destination: Path
@@ -89,12 +92,11 @@ class DownloadRequest:
 def download(project: Project, asked: DownloadRequest, context: Context) -> Iterator[Copied | LinkLeftOut]:
     """Copy artifacts of a run. A file in the way, without `overwrite`, is an error before any is copied; a file that
     cannot be copied does not keep the others from it, and is an error at the end."""
-    if asked.wanted:
-        chosen = _chosen(project, asked)
-    else:
+    chosen: list[Artifact | _Away] = _chosen(project, asked, context) if asked.wanted else []
+    if not asked.wanted or EVERYTHING in asked.wanted:
         found = list(_walk(RunFolders(project.state_directory).path(asked.run_id)))
         yield from (each for each in found if isinstance(each, LinkLeftOut))
-        chosen = [each for each in found if isinstance(each, Artifact)]
+        chosen = chosen or [each for each in found if isinstance(each, Artifact)]
     _require_room([asked.destination / each.path for each in chosen], asked.overwrite)
     failures: list[HoldfastError] = []
     with contextlib.ExitStack() as stack:
@@ -130,19 +132,31 @@ def digest_of(file: Path) -> str:
 
 
 def _walk(folder: Path) -> Iterator[Artifact | LinkLeftOut]:
-    """Files below the artifact folders. A link counts as the file it leads to, if the run has it."""
+    """Files that the run wrote. A link counts as the file it leads to, if the run has it."""
     inside = real_path(folder)
-    for top in _FOLDERS:
+    for top in FOLDERS:
         for place, folders, names in walked(os.fspath(folder / top)):
             folders.sort()
             for name in sorted(names):
                 file = Path(place, name)
-                path = file.relative_to(folder).as_posix()
-                real = real_path(file)
+                path = _shown(folder, file.relative_to(folder).as_posix())
+                real = _of_outputs(inside, real_path(file))
                 if os.path.commonpath([inside, real]) != inside or not os.path.isfile(real):
                     yield LinkLeftOut(path)
                 else:
-                    yield Artifact(path, file, os.path.getsize(real))
+                    yield Artifact(path, Path(real) if file.is_symlink() else file, os.path.getsize(real))
+
+
+def _shown(folder: Path, path: str) -> str:
+    """By its path in the project. What was given to `holdfast.upload()` has the name first."""
+    name = path.removeprefix(f"{FILES}/")
+    return path if name.startswith(f"{UPLOADS}/") and os.path.lexists(folder / name) else name
+
+
+def _of_outputs(inside: str, real: str) -> str:
+    """Links from the project to its `outputs/` lead to where these lie at home."""
+    begin = os.path.join(inside, FILES, OUTPUTS) + os.sep
+    return os.path.join(inside, OUTPUTS, real[len(begin) :]) if real.startswith(begin) else real
 
 
 def _logs(project: Project, run_id: str) -> list[Artifact]:
@@ -153,16 +167,16 @@ def _logs(project: Project, run_id: str) -> list[Artifact]:
 
 @dataclass(frozen=True)
 class _Away:
-    """A file that stays on the host: the script wrote it outside of `outputs/`, or they were left there."""
+    """A file that stays on the host: no wish brought it home."""
 
     path: str
 
 
-def _chosen(project: Project, asked: DownloadRequest) -> list[Artifact | _Away]:
+def _chosen(project: Project, asked: DownloadRequest, context: Context) -> list[Artifact | _Away]:
     """Every file that one of the words means, once, in the order of the words."""
     run = read_run(RunFolders(project.state_directory), asked.run_id)
     at_home = (*artifacts(project, asked.run_id), *_logs(project, asked.run_id))
-    away = run.other_files
+    away = run.other_files + _left(project, run, context)
     if RunFolders(project.state_directory).outputs_are_left(asked.run_id):
         away += run.outputs
     found: dict[str, Artifact | _Away] = {each.path: _Away(each.path) for each in away}
@@ -171,41 +185,43 @@ def _chosen(project: Project, asked: DownloadRequest) -> list[Artifact | _Away]:
     chosen: dict[str, Artifact | _Away] = {}
     for word in asked.wanted:
         names = _meant(word, found)
-        if names:
+        if names or word == EVERYTHING:
             chosen |= {name: found[name] for name in names}
-        elif is_listed_in_part and not word.startswith(_FOLDERS) and word not in LOGS:
+        elif is_listed_in_part and not word.startswith((OUTPUTS, UPLOADS)) and word not in LOGS:
             chosen[word] = _Away(_checked(word))  # the host knows whether it has it
         else:
             raise _unknown(asked.run_id, word, found)
     return list(chosen.values())
 
 
+def _left(project: Project, run: Run, context: Context) -> tuple[FileSize, ...]:
+    """All that does not come home by itself. Of very many files the machine has the list."""
+    if run.left.count <= len(run.left.files):
+        return run.left.files
+    from holdfast.workbench.following import outputs
+
+    return outputs.left_there(project, run.run_id, context)
+
+
 def _meant(word: str, paths: Iterable[str]) -> list[str]:
     """The path itself, or else all that it takes in as a line of a `.gitignore`: a folder, a glob."""
+    if word.rstrip("/") == EVERYTHING:
+        return [path for path in paths if path not in LOGS]
     known = list(paths) if word.strip("./") else []
     for name in _spellings(word):
         if name in known:
             return [name]
     for name in _spellings(word):
-        line = b"\\" + os.fsencode(name) if name.startswith(("!", "#")) else os.fsencode(name)
-        rules = RuleSet(parse_rules(line, ""))
-        found = [path for path in known if _takes_in(rules, os.fsencode(path))]
+        globs = Globs([name])
+        found = [path for path in known if globs.take_in(path)]
         if found:
             return found
     return []
 
 
-def _takes_in(rules: RuleSet, path: bytes) -> bool:
-    parts = path.split(b"/")
-    return any(
-        rules.decide(b"/".join(parts[:count]), parts[count - 1], count < len(parts)) is not None
-        for count in range(1, len(parts) + 1)
-    )
-
-
 def _spellings(path: str) -> list[str]:
     wanted = path.replace(os.sep, "/").removeprefix("./")
-    return [wanted, *(f"{folder}/{wanted}" for folder in _FOLDERS)]
+    return [wanted, *(f"{folder}/{wanted}" for folder in (OUTPUTS, UPLOADS)), wanted.removeprefix(f"{FILES}/")]
 
 
 def _unknown(run_id: str, path: str, valid: Iterable[str]) -> UnknownName:
@@ -268,7 +284,9 @@ def _require_room(targets: list[Path], overwrite: bool) -> None:
     if folders:
         raise UsageError(f"`{folders[0]}` is a folder and in the way.", "Choose another folder with -d.")
     if in_the_way and not overwrite:
-        shown = ", ".join(f"`{each}`" for each in in_the_way[:3]) + (" …" if len(in_the_way) > 3 else "")
+        more = len(in_the_way) - _IN_THE_WAY_NAMED
+        shown = ", ".join(f"`{each}`" for each in in_the_way[:_IN_THE_WAY_NAMED])
+        shown += f" and {more} more" if more > 0 else ""
         raise UsageError(f"Already there: {shown}", "Replace them with --overwrite, or choose another folder with -d.")
 
 

@@ -25,6 +25,8 @@ from holdfast.workbench.records.refresh import HostRuns, look, place_of, silent
 
 _AT_ONCE = 32
 """Requests that are under way together."""
+_NAMED = 5
+"""Files that are only on a machine."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ class Rubbish:
     """What to remove. `runs` None: every ended run that this project submitted, on `target` if one is named, and from
     their hosts also contents and versions of the far side that no run needs; `environments`: also those that no run
     uses, or that the limits leave, and with `runs` None and without limits the installers' cache; without any runs only
-    environments, from the hosts of all targets or of `target`; `discard`: also runs whose outputs were left on their
-    host."""
+    environments, from the hosts of all targets or of `target`; `discard`: also runs that wrote something which
+    only their host has."""
 
     runs: tuple[str, ...] | None = None
     target: str | None = None
@@ -141,20 +143,30 @@ def _clean_host(
 ) -> Iterator[events.Event]:
     """A run that its host cannot judge goes only if it is named, and its outputs may go too."""
     run_ids = [session.run_id for session in sessions]
-    left = [run_id for run_id in run_ids if folders.outputs_are_left(run_id) and not rubbish.discard]
+    left = [run_id for run_id in run_ids if folders.is_only_there(run_id) and not rubbish.discard]
     home = [run_id for run_id in run_ids if folders.is_collected(run_id) and run_id not in left]
     if rubbish.runs is not None and rubbish.discard:
         home += [session.run_id for session in sessions if session.problem and session.run_id not in home]
     for run_id in run_ids:
         if run_id in left:
-            fetch = f"holdfast history download -r {pasted(run_id)} -d DIR"
-            yield events.Removed(run_id, 0, f"its outputs are only there; {fetch} or --discard-outputs")
+            yield events.Removed(run_id, 0, _why_left(folders, run_id), is_only_copy=True)
         elif run_id not in home:
             yield events.Removed(run_id, 0, "it has not ended, or its outputs are not at home yet")
     wanted = [(run_id, {"project": folders.submission(run_id).project_id, "run": run_id}) for run_id in home]
     for removed in _remove(connection, wanted):
         if removed.size or removed.kept:  # else it was gone already
             yield removed
+
+
+def _why_left(folders: RunFolders, run_id: str) -> str:
+    left = folders.left_there(run_id)
+    if not left.count:
+        fetch = f"holdfast history download -r {pasted(run_id)} -d DIR"
+        return f"its outputs are only there; {fetch} or --discard-outputs"
+    names = ", ".join(f"{each.path} ({format_size(each.size)})" for each in left.files[:_NAMED])
+    more = f" and {left.count - _NAMED} more" if left.count > _NAMED else ""
+    fetch = f"holdfast history download {pasted(run_id)} . -d DIR"
+    return f"only there: {names}{more}; {fetch} or --discard-outputs"
 
 
 def _clean_rest(connection: Connection, rubbish: Rubbish) -> Iterator[events.Event]:

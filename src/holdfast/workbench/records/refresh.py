@@ -27,11 +27,13 @@ from holdfast.hosts.connection import Asked, Connection
 from holdfast.hosts.host import Host
 from holdfast.project.folder import Project
 from holdfast.workbench.following.mirror import Mirror, stopped_writer
+from holdfast.workbench.following.output_choice import staying
 from holdfast.workbench.following.outputs import TooLarge, collect
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.run_hosts import RunHosts
+from holdfast.written_files import path_at_home
 
 FETCHED_BY_THE_WAY = 20 << 20
 """Bytes of a run's outputs that a look at its host brings home over a link; more wait until they are asked for."""
@@ -348,7 +350,9 @@ def _listed(session: Session) -> int:
     is_wanted = run.status.is_final and run.submission.fetch_outputs
     if not is_wanted or session.folders.is_collected(session.run_id):
         return 0
-    return sum(each.size for each in run.outputs if not _is_here(session.folder / each.path, each.size))
+    away = set(staying(run.outputs, run.submission.output_wishes))
+    coming = (each for each in run.outputs if each not in away)
+    return sum(each.size for each in coming if not _is_here(session.folder / path_at_home(each.path), each.size))
 
 
 def _is_here(file: Path, size: int) -> bool:

@@ -20,6 +20,7 @@ from holdfast.model import Submission
 from holdfast.plan import Plan
 from holdfast.project.folder import Project, run_prefix
 from holdfast.project.gpu_wishes import in_force
+from holdfast.project.runconfig import RunConfiguration
 from holdfast.snapshots.editable import editable_warnings
 from holdfast.snapshots.store import LookingStore, ObjectStore
 from holdfast.snapshots.take import Snapshot, take_snapshot
@@ -32,6 +33,7 @@ from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.run_plan import Identity, Intent, make_plan
 from holdfast.workbench.submitting.start import Order, start
+from holdfast.written_files import DEFAULT_LIMIT, OutputWishes
 
 _NO_RUN_YET = "<run>"
 
@@ -189,9 +191,23 @@ def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
         properties=_properties(intent),
         sync_outputs=intent.request.sync_outputs,
         fetch_outputs=intent.request.fetch_outputs,
+        output_wishes=_output_wishes(intent),
         command=job.command,
         folder=job.folder,
     )
+
+
+def _output_wishes(intent: Intent) -> OutputWishes:
+    run = _configured(intent)
+    return OutputWishes(run.outputs, DEFAULT_LIMIT if run.outputs_limit is None else run.outputs_limit)
+
+
+def _configured(intent: Intent) -> RunConfiguration:
+    """With what was typed in place of what is written."""
+    request, run = intent.request, intent.configuration.run
+    limit = request.outputs_limit if request.outputs_limit is not None else run.outputs_limit
+    gpu = in_force(request.gpu, run.gpu)
+    return replace(run, gpu=gpu, outputs=request.output_globs or run.outputs, outputs_limit=limit)
 
 
 def _properties(intent: Intent) -> dict[str, str]:
@@ -209,9 +225,8 @@ def _configuration_record(intent: Intent) -> Mapping[str, Any]:
     """For comparison, so with what was typed in place of what is written. Values of variables are the user's own words
     in a file of the project, so they are kept here too."""
     configuration = intent.configuration
-    gpu = in_force(intent.request.gpu, configuration.run.gpu)
     return {
-        "run_configuration": _plain(asdict(replace(configuration.run, gpu=gpu))),
+        "run_configuration": _plain(asdict(_configured(intent))),
         "compute_target": _plain(asdict(configuration.target)),
     }
 

@@ -43,6 +43,9 @@ class SubmitRequest:
     spark_file: str | None = None
     sync_outputs: float | None = None
     fetch_outputs: bool = True
+    output_globs: tuple[str, ...] = ()
+    outputs_limit: int | None = None
+    """Bytes outside `outputs/` that come home. None, as no globs: what the run configuration says."""
     environment: EnvironmentWishes = EnvironmentWishes()
     gpu: GpuWishes = GpuWishes()
     how: CommandWishes = CommandWishes()
