@@ -3,9 +3,7 @@ environment."""
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -13,16 +11,20 @@ import click
 from holdfast.cli import terminal
 from holdfast.cli.command_context import current_context, current_project
 from holdfast.cli.early_connection import AHEAD
-from holdfast.cli.misplaced import SubmitCommand, is_after_end, warn_misplaced
+from holdfast.cli.misplaced import SubmitCommand, warn_misplaced
 from holdfast.cli.options import (
     DURATION,
-    Decorator,
-    Parsed,
     configuration_options,
-    run_names,
 )
 from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.screen import READ, Screen
+from holdfast.cli.submit_options import (
+    build_options,
+    command_options,
+    environment_options,
+    gpu_options,
+    outputs_options,
+)
 from holdfast.codec import encode
 from holdfast.errors import ExitCode, UsageError
 from holdfast.history import journal_fold as journals
@@ -34,147 +36,12 @@ from holdfast.presenting.lines import short_id
 from holdfast.presenting.plan_page import plan_lines
 from holdfast.presenting.run_words import ending_lines
 from holdfast.project.folder import Project
-from holdfast.project.gpu_wishes import WISHES, GpuWish, GpuWishes
-from holdfast.project.output_wishes import checked_glob, parse_limit
+from holdfast.project.gpu_wishes import GpuWishes
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting import submit
 from holdfast.workbench.submitting.submit_request import CommandWishes, EnvironmentWishes, SubmitRequest
-from holdfast.workbench.submitting.variables import typed_variables
-
-
-def _environment_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--environment-of`, `--upgrade` and `--rebuild` of commands that run; the command gets them as `wishes`."""
-    of_run = click.option(
-        "--environment-of",
-        "of_run",
-        metavar="RUN",
-        shell_complete=run_names,
-        help="Run in exactly the environment of this run, whatever the files of packages say now.",
-    )
-    return of_run(_build_options(command))
-
-
-def _build_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--upgrade`, `--rebuild` and `--ship-packages`; the command gets them as `wishes`."""
-
-    @functools.wraps(command)
-    def with_wishes(
-        *arguments: Any,
-        upgrade: bool,
-        rebuild: bool,
-        ship_packages: bool,
-        of_run: str | None = None,
-        **options: Any,
-    ) -> Any:
-        return command(*arguments, wishes=EnvironmentWishes(of_run, upgrade, rebuild, ship_packages), **options)
-
-    anew = click.option("--rebuild", is_flag=True, help="Build the environment anew, with the same packages.")
-    newer = click.option("--upgrade", is_flag=True, help="Resolve the packages anew: to the newest that fit.")
-    sent = click.option(
-        "--ship-packages",
-        is_flag=True,
-        help="Choose and download packages here and send them: for machines without internet.",
-    )
-    return newer(anew(sent(with_wishes)))
-
-
-def _command_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How the command line is started; the command gets it as `how`."""
-
-    @functools.wraps(command)
-    def with_how(
-        *arguments: Any, variables: tuple[str, ...], copies: int | None, tag_output: bool, **options: Any
-    ) -> Any:
-        if tag_output and copies is None:
-            raise UsageError("--tag-output is about several processes.", "Add --processes-per-node N.")
-        is_program = is_after_end(click.get_current_context())
-        how = CommandWishes(is_program, typed_variables(variables, current_context()), copies, tag_output)
-        return command(*arguments, how=how, **options)
-
-    tagged = click.option(
-        "--tag-output", is_flag=True, help="With --processes-per-node: show what all print, each line with its rank."
-    )
-    several = click.option(
-        "--processes-per-node",
-        "copies",
-        type=click.IntRange(1, 1024),
-        metavar="N",
-        help="Start the command N times, with RANK, WORLD_SIZE, MASTER_ADDR and so on; shows what rank 0 prints.",
-    )
-    variable = click.option(
-        "--env",
-        "variables",
-        multiple=True,
-        metavar="NAME[=VALUE]",
-        help="Set this variable for the run, or pass on its value from this shell. Values are recorded.",
-    )
-    return variable(several(tagged(with_how)))
-
-
-def _gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What a run wants of GPUs; the command gets it as `gpu`."""
-
-    @functools.wraps(command)
-    def with_gpu(*arguments: Any, **options: Any) -> Any:
-        typed = {each.name: options.pop(each.name) for each in WISHES}
-        return command(*arguments, gpu=GpuWishes(**typed), **options)
-
-    found: Callable[..., Any] = with_gpu
-    for wish in reversed(WISHES):
-        found = _gpu_option(wish)(found)
-    return found
-
-
-def _gpu_option(wish: GpuWish) -> Decorator:
-    if wish.parse is None:
-        return click.option(wish.option, wish.name, is_flag=True, default=None, help=wish.help)
-    kind = Parsed(str(wish.metavar).lower(), wish.parse, wish.offered)
-    return click.option(wish.option, wish.name, type=kind, metavar=wish.metavar, help=wish.help)
-
-
-def _output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which outputs come home, and when; the command gets fields of the request as `outputs`."""
-
-    @functools.wraps(command)
-    def with_outputs(
-        *arguments: Any,
-        sync_outputs: float | None,
-        no_outputs: bool,
-        output_globs: tuple[str, ...],
-        outputs_limit: int | None,
-        **options: Any,
-    ) -> Any:
-        _check_outputs(sync_outputs, no_outputs, bool(output_globs))
-        wishes = {"output_globs": output_globs, "outputs_limit": outputs_limit}
-        outputs = {"sync_outputs": sync_outputs, "fetch_outputs": not no_outputs, **wishes}
-        return command(*arguments, outputs=outputs, **options)
-
-    every = click.option(
-        "--sync-outputs",
-        type=DURATION,
-        metavar="EVERY",
-        help="Bring outputs home so often while the run is followed, e.g. 10m; at its end always.",
-    )
-    globs = click.option(
-        "--outputs",
-        "output_globs",
-        multiple=True,
-        type=Parsed("glob", checked_glob),
-        metavar="GLOB",
-        help='Outside outputs/, bring home only this: checkpoints/, "*.pt"; may be repeated. [default: all]',
-    )
-    limit = click.option(
-        "--outputs-limit",
-        type=Parsed("size", parse_limit),
-        metavar="SIZE",
-        help="Outside outputs/, bring home at most this, the smallest files first, or `none`. [default: 1GB]",
-    )
-    none = click.option(
-        "--no-outputs", is_flag=True, help="Leave outputs on the machine; `history download` fetches them."
-    )
-    return every(globs(limit(none(with_outputs))))
 
 
 @click.command(
@@ -206,10 +73,10 @@ def _output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="FILE",
     help="Spark dependencies, instead of the run configuration's.",
 )
-@_command_options
-@_output_options
-@_environment_options
-@_gpu_options
+@command_options
+@outputs_options
+@environment_options
+@gpu_options
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -270,15 +137,6 @@ def _check_waiting(detached: bool, quiet: bool, time_limit: float | None) -> Non
         raise UsageError("-a does not wait, and --wait does.", "Leave out one of them.")
     if time_limit == 0:
         raise UsageError("A time limit of 0 leaves no time.", "Leave out --time-limit for none.")
-
-
-def _check_outputs(sync: float | None, are_left: bool, are_chosen: bool) -> None:
-    if are_chosen and are_left:
-        raise UsageError("--outputs brings files home, and --no-outputs leaves them.", "Leave out one of them.")
-    if sync is not None and are_left:
-        raise UsageError("--sync-outputs brings outputs home, and --no-outputs leaves them.", "Leave out one of them.")
-    if sync is not None and sync < 1:
-        raise UsageError("Outputs are fetched at most once a second.", "Give a longer time: --sync-outputs 30s")
 
 
 def _check_wishes(wishes: EnvironmentWishes, conda_file: str | None) -> None:
@@ -355,7 +213,7 @@ def say_detached(run_id: str) -> int:
 
 @click.command("prepare", cls=CliCommand)
 @configuration_options()
-@_build_options
+@build_options
 def prepare_command(
     run_configuration: str | None, target: str | None, conda_file: str | None, wishes: EnvironmentWishes
 ) -> int:
