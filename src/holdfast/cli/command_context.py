@@ -28,7 +28,7 @@ def current_context() -> Context:
 def current_project(context: Context | None = None) -> Project:
     """The project of the folder in which the command was typed. `context`: if it has been read already."""
     context = context or current_context()
-    return find_project(context.directory, context.home)
+    return find_project(context.directory, context.home, context.user_home)
 
 
 def read_target(project: Project, wanted: str) -> ComputeTarget:

@@ -26,6 +26,7 @@ CONFIGURATION_FOLDER = "aml_config"
 BUILTIN = "local"
 """Always there: a folder without any file still runs on this machine."""
 IDENTITY_FILE = "project.json"
+_GIT = ".git"
 _IDENTITY_FORMAT = 1
 
 _LARGEST_IDENTITY = 1 << 20
@@ -68,11 +69,12 @@ class _State:
         self.path, self.is_made = path, provenance.is_made(path, home)
 
 
-def find_project(start: Path, home: Path) -> Project:
-    """The nearest folder at or above `start` with `aml_config/`, else with an identity; else `start`, bare.
+def find_project(start: Path, home: Path, user_home: Path | None = None) -> Project:
+    """The nearest folder at or above `start` with `aml_config/`, else the top of the git repository around it, whatever
+    ran there before. Without a repository: the nearest with an identity, else `start`, bare.
 
-    A folder above is never taken for anything else: `~/.holdfast` is this machine's own and has no identity. `home` is
-    Holdfast's folder on this machine.
+    `~/.holdfast` is this machine's own and has no identity. `home` is Holdfast's folder on this machine. `user_home` is
+    the user's home directory: a repository of dot files there is no project.
     """
     here = Path(os.path.abspath(start))
     if not os.path.isdir(here):
@@ -82,11 +84,27 @@ def find_project(start: Path, home: Path) -> Project:
         if os.path.isdir(folder / CONFIGURATION_FOLDER):
             _refuse_project_above(folder / CONFIGURATION_FOLDER, here)
             return _project(folder, False, home)
+    top = _repository_top(candidates, user_home)
+    if top is not None:
+        return _project(top, True, home)
     for folder in candidates:
         if os.path.isfile(folder / STATE_FOLDER / IDENTITY_FILE):
             _refuse_project_above(folder / STATE_FOLDER, here)
             return _project(folder, True, home)
     return _project(here, True, home)
+
+
+def _repository_top(candidates: tuple[Path, ...], user_home: Path | None) -> Path | None:
+    """None also for one that could be no project."""
+    for folder in candidates:
+        if os.path.lexists(folder / _GIT):
+            try:
+                counts = folder == candidates[0] or counts_above(folder / _GIT)
+            except OSError:
+                continue
+            if counts:
+                return None if _holds_all(folder, user_home) else folder
+    return None
 
 
 def ensure_identity(project: Project, user_home: Path | None = None) -> Project:
@@ -145,12 +163,16 @@ def require_state_directory(project: Project, user_home: Path | None = None) -> 
 def _refuse_as_project(project: Project, user_home: Path | None) -> None:
     """Raises ProjectError for `/` and for a folder that is shared as /tmp is, to which strangers' files belong, and for
     `user_home`, where `.holdfast` is the machine's own."""
-    is_home = user_home is not None and real_path(project.root) == real_path(user_home)
-    if is_home or project.root == project.root.parent or _is_shared(project.root):
+    if _holds_all(project.root, user_home):
         raise ProjectError(
             f"`{project.root}` cannot be a project: all that lies below it would belong to it.",
             "Make a folder for the project, move the script there, and run the command in it.",
         )
+
+
+def _holds_all(root: Path, user_home: Path | None) -> bool:
+    is_home = user_home is not None and real_path(root) == real_path(user_home)
+    return is_home or root == root.parent or _is_shared(root)
 
 
 def _is_shared(folder: Path) -> bool:

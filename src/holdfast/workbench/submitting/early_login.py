@@ -39,7 +39,7 @@ def connect_to_run(run: str, context: Context) -> Ahead | None:
     from holdfast.project.compute import REMOTE_TYPES, read_compute
 
     try:
-        project = find_project(context.directory, context.home)
+        project = find_project(context.directory, context.home, context.user_home)
         folders = RunFolders(project.state_directory)
         run_id = folders.resolve(run)
         submission = folders.submission(run_id)
@@ -55,7 +55,7 @@ def connect_to_run(run: str, context: Context) -> Ahead | None:
 def connect_ahead(run_configuration: str | None, target: str | None, context: Context) -> Ahead | None:
     """To the host of this target, if it is another machine. Whatever is wrong is said by the command itself, later."""
     try:
-        project = find_project(context.directory, context.home)
+        project = find_project(context.directory, context.home, context.user_home)
         configuration = load_configuration(project, run_configuration, target, None, None)
         host = host_of(configuration.target, context)
         return None if host.is_here else Ahead(host, host.connect())

@@ -86,10 +86,10 @@ def _build_secrets(intent: Intent, context: Context) -> Mapping[str, str]:
 def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
     """Notes before the run that are neither errors nor warnings."""
     root = intent.project.root
-    if not was_known and any((above / ".git").exists() for above in root.parents):
+    if not was_known and intent.job.folder:
         yield events.Noted(
-            f"`{root}` is a project of its own from now on, and only this folder ships. To ship all of the repository, "
-            "submit from its top folder."
+            f"This folder belongs to the project `{root}`, which ships as a whole. To make it a project of its own: "
+            f"mkdir {CONFIGURATION_FOLDER}"
         )
     request = intent.request
     if request.script in PYTHONS and not request.how.is_program and request.arguments[:1] and intent.job.script:
