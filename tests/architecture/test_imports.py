@@ -24,6 +24,7 @@ RULES: list[Callable[[list[Module]], list[str]]] = [
     source_rules.inner_imports,
     source_rules.repeated_names,
     source_rules.slow_values,
+    source_rules.raising_questions,
     source_rules.undocumented,
     source_rules.missing_files,
 ]
@@ -102,6 +103,8 @@ BROKEN = [
         "Volume is a class of",
     ),
     ("repeated_names", {"cli/a.py": "", "hosts/a.py": ""}, "a is the name of holdfast.cli.a and holdfast.hosts.a"),
+    ("raising_questions", {"project/a.py": "(root / name).is_file()"}, "project.a:1 asks (root / name).is_file()"),
+    ("raising_questions", {"snapshots/a.py": "Path(a).expanduser()"}, "snapshots.a:1 asks Path(a).expanduser()"),
     ("undocumented", {"workbench/a.py": "x = 1"}, "holdfast.workbench.a has no docstring"),
     ("missing_files", {"cli/a.py": '"""As in `b.py`."""'}, "holdfast.cli.a names `b.py`, which does not exist"),
     ("missing_files", {"cli/a.py": "x = 1  # see `hosts/a.py`"}, "cli.a names `hosts/a.py`, which does not exist"),

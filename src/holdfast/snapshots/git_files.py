@@ -288,7 +288,7 @@ def revision(root: Path) -> str | None:
     work tree, before the first commit, and where these files are not as git writes them."""
     for folder in (root, *root.parents):
         git = folder / ".git"
-        if git.exists():
+        if os.path.exists(git):
             found = _head(git)
             return found if found is not None and _COMMIT.fullmatch(found) else None
     return None
@@ -296,7 +296,7 @@ def revision(root: Path) -> str | None:
 
 def _head(git: Path) -> str | None:
     try:
-        if git.is_file():  # a worktree or submodule: the file names the real folder
+        if os.path.isfile(git):  # a worktree or submodule: the file names the real folder
             named = Path(_line(git).partition("gitdir:")[2].strip())
             git = named if named.is_absolute() else git.parent / named
         head = _line(git / "HEAD")
@@ -306,8 +306,8 @@ def _head(git: Path) -> str | None:
         if not _REF.fullmatch(name):
             return None
         shared = git / "commondir"
-        common = git / _line(shared) if shared.exists() else git
-        if (common / name).is_file():
+        common = git / _line(shared) if os.path.exists(shared) else git
+        if os.path.isfile(common / name):
             return _line(common / name)
         for line in read_regular(common / "packed-refs", _MOST_REFS).decode("utf-8").splitlines():
             if line.endswith(" " + name):

@@ -131,7 +131,7 @@ class ObjectStore:
 
     def _refuse_link(self, folder: Path) -> None:
         if folder.name not in self._plain:
-            if folder.is_symlink():
+            if os.path.islink(folder):
                 raise StorageError(
                     f"`{folder}` is a link, and Holdfast does not follow it.",
                     f"Remove it, and find out how it came there: rm {pasted(str(folder))}",
