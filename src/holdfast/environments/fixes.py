@@ -131,7 +131,7 @@ def _conda_items(text: str, listed: Node | None, kind: Literal["conda", "pip"] =
 
 def _toml_items(text: str, listed: Iterable[object]) -> Iterator[_Item]:
     """A TOML parser tells no places: the words in quotes, one after the other."""
-    table = re.search(r"^\s*\[\s*project\s*\]", text, re.MULTILINE)
+    table = re.search(r"^[ \t]*\[[ \t]*project[ \t]*\]", text, re.MULTILINE)
     at = table.end() if table else 0
     for words in map(str, listed):
         found = re.compile(rf"([\"']){re.escape(words)}\1").search(text, at)
@@ -149,7 +149,8 @@ def _lines(text: str, kind: Literal["line", "version"]) -> Iterator[_Item]:
         first = last = number - 1
         while last + 1 < len(written) and written[last].endswith("\\"):
             last += 1
-        end = len(re.sub(r"\s+#.*$", "", written[last]).rstrip())
+        comment = re.search(r"\s#", written[last])
+        end = len(written[last][: comment.start() if comment else None].rstrip())
         start = len(written[first]) - len(written[first].lstrip())
         yield _Item(kind, line, number, starts[first] + start, starts[last] + end)
 
@@ -187,15 +188,16 @@ def _edited(text: str, item: _Item, lines: Sequence[str]) -> str | None:
         between = ", " if item.is_flow else ("\r\n" if "\r\n" in text else "\n") + prefix
         return None if None in written else f"{text[:start]}{between.join(map(str, written))}{text[end:]}"
     bullet = re.fullmatch(r"([ \t]*)(?:-[ \t]+)?", prefix)
-    comment = re.fullmatch(r"[ \t]*,?\s*(#.*\n?)?", text[end:line_end])
+    comment = re.fullmatch(r"[ \t]*(?:,\s*|\s(?<![ \t])\s*)?(#.*\n?)?", text[end:line_end])
     if bullet and comment:
         kept = f"{bullet[1]}{comment[1]}" if comment[1] else ""
         return f"{text[:line_start]}{kept}{text[line_end:]}"
     if not item.is_flow:
         return None
-    after, ahead = re.compile(r"\s*,\s*").match(text, end), re.search(r"\s*,\s*$", text[:start])
-    start, end = (start, after.end()) if after else (ahead.start() if ahead else start, end)
-    return text[:start] + text[end:]
+    after, before = re.compile(r"\s*,\s*").match(text, end), text[:start].rstrip()
+    if after:
+        return text[:start] + text[after.end() :]
+    return (before.removesuffix(",").rstrip() if before.endswith(",") else text[:start]) + text[end:]
 
 
 def _rendered(value: str, item: _Item) -> str | None:

@@ -123,7 +123,7 @@ class _Shipping:
                 f"{target.name} has no Python {wanted}, and packages do not bring one. It has: {answer.found}.",
                 "Pin one of these in the environment's file, or install that Python over there.",
             )
-        if not re.fullmatch(r"3\.\d+\.\d+[a-z0-9]*", answer.python[1], re.ASCII):
+        if not re.fullmatch(r"3\.\d+\.\d[a-z0-9]*", answer.python[1], re.ASCII):
             raise HostError(f"{target.name} says that its Python is `{answer.python[1]}`, which is no version.")
         lock = answer.lock if answer.lock is not None and is_lock(answer.lock) else None
         return _There(ForeignMachine(answer.platform, answer.python[1], answer.driver or ""), lock, answer.built)
