@@ -308,7 +308,7 @@ def slow_values(modules: list[Module]) -> list[str]:
 
 def raising_questions(modules: list[Module]) -> list[str]:
     """`Path.exists` and the like where names come from a project: they raise for a name that no file can have, as
-    `Path.expanduser` does for an account that does not exist. `os.path` answers. What a folder lists has such a name."""
+    `Path.expanduser` does for an account that does not exist. `os.path` answers. What a folder lists is an `entry`."""
     return [
         f"{module.name}:{node.lineno} asks {ast.unparse(node)}; os.path raises nothing"
         for module in modules

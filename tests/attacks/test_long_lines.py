@@ -92,6 +92,7 @@ READERS: dict[str, Callable[[], object]] = {
     "builds": lambda: find_conda_cpu_build(Requirement(grown("pytorch[", "build="), 1), "pytorch"),
     "brackets of builds": lambda: find_conda_cpu_build(Requirement(grown("pytorch", "[build"), 1), "pytorch"),
     "line breaks before a table": lambda: list(fixes._toml_items(grown("", "\n", "x"), ["six"])),
+    "dependencies that are not there": lambda: list(fixes._toml_items(grown("", '"a'), map(str, range(40_000)))),
     "spaces before a comment": lambda: list(fixes._lines(grown("six", " ", "x"), "line")),
     "spaces behind an item": lambda: fixes._edited(
         grown("[six", " ", "x]"), fixes._Item("toml", "six", 1, 1, 4, "", is_flow=True), ()

@@ -129,13 +129,18 @@ def _conda_items(text: str, listed: Node | None, kind: Literal["conda", "pip"] =
             yield from _conda_items(text, entry.value, "pip")
 
 
+_MOST_MISSED = 100
+"""What is written otherwise than it is meant is looked for to the end of the file, and may be so thousands of times."""
+
+
 def _toml_items(text: str, listed: Iterable[object]) -> Iterator[_Item]:
     """A TOML parser tells no places: the words in quotes, one after the other."""
     table = re.search(r"^[ \t]*\[[ \t]*project[ \t]*\]", text, re.MULTILINE)
-    at = table.end() if table else 0
+    at, missed = table.end() if table else 0, 0
     for words in map(str, listed):
-        found = re.compile(rf"([\"']){re.escape(words)}\1").search(text, at)
+        found = re.compile(rf"([\"']){re.escape(words)}\1").search(text, at) if missed < _MOST_MISSED else None
         if found is None:
+            missed += 1
             yield _Item("toml", words, -1, 0, 0)
             continue
         at = found.end()
