@@ -48,7 +48,7 @@ def find_job(project: Project, request: SubmitRequest, configuration: Configurat
 
 
 def _inside(project: Project, script: str, base: Path) -> str:
-    full = Path(os.path.normpath(base / Path(script).expanduser()))
+    full = Path(os.path.normpath(base / os.path.expanduser(script)))
     try:
         relative = full.relative_to(project.root)
     except ValueError:
@@ -56,7 +56,7 @@ def _inside(project: Project, script: str, base: Path) -> str:
             f"The script `{script}` lies outside the project `{project.root}`.",
             "Move it into the project's folder, or submit from the folder that it belongs to.",
         ) from None
-    if not full.is_file():
+    if not os.path.isfile(full):  # Path.is_file raises where a name is too long
         raise _no_script(script, full)
     return relative.as_posix()
 
@@ -64,7 +64,7 @@ def _inside(project: Project, script: str, base: Path) -> str:
 def _no_script(script: str, full: Path) -> ProjectError:
     from holdfast.errors import nearest
 
-    if full.is_dir():
+    if os.path.isdir(full):
         inside = [one_line(f"{script.rstrip('/')}/{name}") for name in _python_files(full)]
         hint = f"Name the script in it: {', '.join(inside[:10])}" if inside else "It has no Python files."
         return ProjectError(f"`{script}` is a folder, not a script.", hint)
@@ -77,4 +77,4 @@ def _no_script(script: str, full: Path) -> ProjectError:
 
 
 def _python_files(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.glob("*.py")) if folder.is_dir() else []
+    return sorted(each.name for each in folder.glob("*.py")) if os.path.isdir(folder) else []

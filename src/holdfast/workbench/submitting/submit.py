@@ -81,7 +81,7 @@ def _build_secrets(intent: Intent, context: Context) -> Mapping[str, str]:
 def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
     """Notes before the run that are neither errors nor warnings."""
     root = intent.project.root
-    if not was_known and any((above / ".git").exists() for above in root.parents):
+    if not was_known and any(os.path.exists(above / ".git") for above in root.parents):
         yield events.Noted(
             f"`{root}` is a project of its own from now on, and only this folder ships. To ship all of the repository, "
             "submit from its top folder."
@@ -92,7 +92,7 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
     if intent.request.environment.of_run is not None and not intent.product.container.has_image:
         yield from _about_no_image(intent, intent.request.environment.of_run)
     is_own = target.user_managed_environment and intent.request.environment.of_run is None
-    if is_own and (root / run.conda_dependencies_file).exists():
+    if is_own and os.path.exists(root / run.conda_dependencies_file):
         has_image = intent.product.container.has_image
         whose = "the image's" if has_image else "your"
         what = f"The target `{target.name}` runs on {whose} own Python, so {run.conda_dependencies_file} is not used"
@@ -123,7 +123,7 @@ def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
 def _about_no_packages(project: Project) -> str:
     """A user who has a list of packages elsewhere may think that it is used."""
     names = ("requirements.txt", "pyproject.toml", "uv.lock", "environment.yml")
-    other = next((name for name in names if (project.root / name).exists()), None)
+    other = next((name for name in names if os.path.exists(project.root / name)), None)
     text = f"There is no {CONDA_FILE}, so the environment has no packages"
     if other is None:
         return f"{text}; name them there, or write `dependencies: []` there if none are meant."
