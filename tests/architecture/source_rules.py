@@ -90,6 +90,9 @@ run only on the host."""
 MODULE_LINES, FUNCTION_LINES, PARAMETERS = 400, 40, 6
 PURE = {"presenting": {"__future__", "collections", "enum", "errno", "json", "math", "re", "shlex", "time", "typing"}}
 """Modules of Python that layers for words may import: values in, words out, and no terminal, file or process."""
+WITH_NAMES_OF_OTHERS = tuple(
+    f"holdfast.{each}" for each in ("project.", "snapshots.", "workbench.submitting.", "workbench.environments.")
+)
 INNER_IMPORTS = 249
 """Imports inside functions, at most; may only go down (docs/decisions/0019-lazy-imports-at-a-few-doors.md)."""
 TWINS = {"EndedProcess", "Verdict", "Volume"}
@@ -332,6 +335,22 @@ def _gives_mode_to_the_last(name: str, call: ast.Call) -> bool:
     if name == "makedirs":
         return "mode" in given or len(call.args) > 1
     return name == "mkdir" and "parents" in given and ("mode" in given or bool(call.args))
+
+
+def raising_questions(modules: list[Module]) -> list[str]:
+    """`Path.exists` and the like where names come from a project: they raise for a name that no file can have, as
+    `Path.expanduser` does for an account that does not exist. `os.path` answers. What a folder lists is an `entry`."""
+    return [
+        f"{module.name}:{node.lineno} asks {ast.unparse(node)}; os.path raises nothing"
+        for module in modules
+        if module.name.startswith(WITH_NAMES_OF_OTHERS)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and not node.keywords  # `follow_symlinks`: it is of a listing
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"exists", "is_file", "is_dir", "is_symlink", "expanduser"}
+        and ast.unparse(node.func.value) not in {"os.path", "entry"}
+    ]
 
 
 def undocumented(modules: list[Module]) -> list[str]:

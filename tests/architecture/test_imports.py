@@ -26,6 +26,7 @@ RULES: list[Callable[[list[Module]], list[str]]] = [
     source_rules.slow_values,
     source_rules.half_private_folders,
     source_rules.stray_docstrings,
+    source_rules.raising_questions,
     source_rules.undocumented,
     source_rules.missing_files,
 ]
@@ -109,6 +110,8 @@ BROKEN = [
     ("half_private_folders", {"cli/a.py": "path.mkdir(mode=0o700, parents=True)"}, "cli.a:1 makes"),
     ("half_private_folders", {"cli/a.py": "path.mkdir(0o700, parents=True)"}, "cli.a:1 makes"),
     ("stray_docstrings", {"cli/a.py": 'A = 1\nB = 2\n"""Of B."""\n"""Of A."""'}, "cli.a:4 is a second docstring"),
+    ("raising_questions", {"project/a.py": "(root / name).is_file()"}, "project.a:1 asks (root / name).is_file()"),
+    ("raising_questions", {"snapshots/a.py": "Path(a).expanduser()"}, "snapshots.a:1 asks Path(a).expanduser()"),
     ("undocumented", {"workbench/a.py": "x = 1"}, "holdfast.workbench.a has no docstring"),
     ("missing_files", {"cli/a.py": '"""As in `b.py`."""'}, "holdfast.cli.a names `b.py`, which does not exist"),
     ("missing_files", {"cli/a.py": "x = 1  # see `hosts/a.py`"}, "cli.a names `hosts/a.py`, which does not exist"),

@@ -134,6 +134,7 @@ def test_every_form_of_the_index_is_understood(form, place, upstream, enter, com
     commit(upstream)
     number = form.split()[-1] if form[-1] in "24" else "4" if form in ("many files", "sha256") else "2"
     mine = enter("-c", f"index.version={number}")
+    (mine / place / "aml_config").mkdir()
     monkeypatch.chdir(mine / place)
     git(mine, "config", "index.version", number)
     git(mine, "config", "feature.manyFiles", str(form == "many files").lower())
@@ -175,6 +176,7 @@ def test_a_repository_further_up_writes_there_too(is_ours, upstream, enter, comm
     (upstream / "sub" / "train.py").write_text("print(2)\n")
     commit(upstream)
     mine = enter()
+    (mine / "sub" / "aml_config").mkdir()
     monkeypatch.chdir(mine / "sub")
     if is_ours:
         git(mine / "sub", "init", "-q")

@@ -129,13 +129,18 @@ def _conda_items(text: str, listed: Node | None, kind: Literal["conda", "pip"] =
             yield from _conda_items(text, entry.value, "pip")
 
 
+_MOST_MISSED = 100
+"""What is written otherwise than it is meant is looked for to the end of the file, and may be so thousands of times."""
+
+
 def _toml_items(text: str, listed: Iterable[object]) -> Iterator[_Item]:
     """A TOML parser tells no places: the words in quotes, one after the other."""
-    table = re.search(r"^\s*\[\s*project\s*\]", text, re.MULTILINE)
-    at = table.end() if table else 0
+    table = re.search(r"^[ \t]*\[[ \t]*project[ \t]*\]", text, re.MULTILINE)
+    at, missed = table.end() if table else 0, 0
     for words in map(str, listed):
-        found = re.compile(rf"([\"']){re.escape(words)}\1").search(text, at)
+        found = re.compile(rf"([\"']){re.escape(words)}\1").search(text, at) if missed < _MOST_MISSED else None
         if found is None:
+            missed += 1
             yield _Item("toml", words, -1, 0, 0)
             continue
         at = found.end()
@@ -149,7 +154,8 @@ def _lines(text: str, kind: Literal["line", "version"]) -> Iterator[_Item]:
         first = last = number - 1
         while last + 1 < len(written) and written[last].endswith("\\"):
             last += 1
-        end = len(re.sub(r"\s+#.*$", "", written[last]).rstrip())
+        comment = re.search(r"\s#", written[last])
+        end = len(written[last][: comment.start() if comment else None].rstrip())
         start = len(written[first]) - len(written[first].lstrip())
         yield _Item(kind, line, number, starts[first] + start, starts[last] + end)
 
@@ -187,15 +193,16 @@ def _edited(text: str, item: _Item, lines: Sequence[str]) -> str | None:
         between = ", " if item.is_flow else ("\r\n" if "\r\n" in text else "\n") + prefix
         return None if None in written else f"{text[:start]}{between.join(map(str, written))}{text[end:]}"
     bullet = re.fullmatch(r"([ \t]*)(?:-[ \t]+)?", prefix)
-    comment = re.fullmatch(r"[ \t]*,?\s*(#.*\n?)?", text[end:line_end])
+    comment = re.fullmatch(r"[ \t]*(?:,\s*|\s(?<![ \t])\s*)?(#.*\n?)?", text[end:line_end])
     if bullet and comment:
         kept = f"{bullet[1]}{comment[1]}" if comment[1] else ""
         return f"{text[:line_start]}{kept}{text[line_end:]}"
     if not item.is_flow:
         return None
-    after, ahead = re.compile(r"\s*,\s*").match(text, end), re.search(r"\s*,\s*$", text[:start])
-    start, end = (start, after.end()) if after else (ahead.start() if ahead else start, end)
-    return text[:start] + text[end:]
+    after, before = re.compile(r"\s*,\s*").match(text, end), text[:start].rstrip()
+    if after:
+        return text[:start] + text[after.end() :]
+    return (before.removesuffix(",").rstrip() if before.endswith(",") else text[:start]) + text[end:]
 
 
 def _rendered(value: str, item: _Item) -> str | None:

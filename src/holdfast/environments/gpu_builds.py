@@ -119,7 +119,7 @@ def find_conda_cpu_build(line: Requirement, name: str) -> list[SpecFinding]:
     text = line.text
     if found and has_build:
         text = found[1] if found[3] == "*" else f"{found[1]}{found[2] or '='}{found[3]}"
-    elif re.search(r"\[[^\]]*\bbuild\s*=\s*[^,\]]*cpu", text, re.IGNORECASE):
+    elif re.search(r"\[(?:[^\[\],]*,)*[^\[\],=]*\bbuild\s*=[^\[\],]*cpu", text, re.IGNORECASE):
         remedy = "Take `build=` out of the brackets."
         return [_finding(line, name, f"`{text}` is a build for the CPU", remedy, None)]
     if name in _CONDA_NAMES:

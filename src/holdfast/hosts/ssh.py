@@ -191,8 +191,8 @@ class Ssh:
                 return [_Way(shared_connection.own_options(own), is_open=True), self._alone({})]
             own.unlink(missing_ok=True)  # its master is dead or stuck: a new one takes the place
         settings = self._settings()
-        users = Path(settings.get("controlpath", "none")).expanduser()
-        if users.name != "none" and users.exists() and shared_connection.answers(users):
+        users = Path(os.path.expanduser(settings.get("controlpath", "none")))
+        if users.name != "none" and os.path.exists(users) and shared_connection.answers(users):
             return [_Way([], is_open=True), self._alone(settings)]
         if own is None:
             return [self._alone(settings)]
@@ -260,7 +260,7 @@ class Ssh:
     def _key_here(self) -> Path | None:
         """None if the key that a project names is not here: it may belong to another laptop. Then ssh uses its own."""
         key = self.destination.private_key
-        return key if key is not None and key.exists() else None
+        return key if key is not None and os.path.exists(key) else None
 
     def _where(self) -> SshAddress:
         return SshAddress(self.name, self.destination.by_hand())
@@ -268,7 +268,7 @@ class Ssh:
     def _explain(self, said: Said) -> HoldfastError:
         """A project that was copied here names a key of the laptop where its target was attached."""
         error, key = explain(self._where(), said), self.destination.private_key
-        if not isinstance(error, LoginNeeded) or key is None or key.exists():
+        if not isinstance(error, LoginNeeded) or key is None or os.path.exists(key):
             return error
         return LoginNeeded(
             f"{error.message} The key `{key}`, which the target's file names, is not on this machine.",

@@ -22,7 +22,6 @@ _UNREACHABLE = (
     r"|Connection reset|Connection closed|Connection to .* closed|Broken pipe|not responding"
     r"|kex_exchange_identification|banner exchange|read from master failed|client_loop|Host is down|UNKNOWN port 65535"
 )
-_NO_PYTHON = r"(?i)python3\S* .*(not found|No such file)|Unknown command:? .*python3"
 _ANOTHER_HOME = "give Holdfast another folder there: holdfast computetarget attach … --home DIR"
 _NOISE = r"^(Warning: Permanently added|Identity file .* not accessible|Pseudo-terminal will not)"
 
@@ -35,6 +34,16 @@ class SshAddress:
     by_hand: str
 
 
+def _misses_python(said: str) -> bool:
+    """What shells say: `python3: command not found`, `fish: Unknown command: python3`."""
+    for line in said.lower().split("\n"):
+        after = line.partition("python3")[2].partition(" ")[2]
+        unknown = re.search("unknown command:? ", line)
+        if "not found" in after or "no such file" in after or (unknown and "python3" in line[unknown.end() :]):
+            return True
+    return False
+
+
 def explain(host: SshAddress, said: Said) -> HostError:
     """Why there is no far side at the other end."""
     text = said.stderr
@@ -44,7 +53,7 @@ def explain(host: SshAddress, said: Said) -> HostError:
     if denied or "Too many authentication failures" in text:
         return _denied(host, denied[1] if denied else "")
     last = _last_line(text)
-    if said.code == 127 or re.search(_NO_PYTHON, text + said.before):
+    if said.code == 127 or _misses_python(text + said.before):
         return HostError(
             f"{host.name} has no `python3` that a login without a terminal finds.",
             f"Install Python {_OLDEST_PYTHON} or newer there, or put it on PATH in a file that such a login reads. "

@@ -186,7 +186,7 @@ def parse_address(written: str) -> tuple[str, int | None] | Mistake:
         return Mistake(f"`{written}` is a URL", f"Write the host alone: {rest or 'gpu1 or gpu1:2222'}")
     if "@" in written:
         return Mistake(f"`{written}` holds a user name", "Write it as `username:`.")
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?", host, re.ASCII):
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*|(?=[0-9A-Fa-f.]*:)[0-9A-Fa-f:.]+(%\w+)?", host, re.ASCII):
         return Mistake(f"`{written}` is not a host", "Write a host name or address, such as gpu1 or gpu1:2222.")
     if port is not None and not (re.fullmatch(r"\d{1,5}", port, re.ASCII) and 0 < int(port) < 65_536):
         return Mistake(f"`{port}` is not a port", "Write a number from 1 to 65535 after the colon.")

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as _Address
 
 VARIABLE = r"\$\{([A-Z0-9_]+)\}"
 """As pip and uv know them; nothing else is a variable in a requirements file."""
@@ -42,6 +46,8 @@ class Concealer:
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
+        self._names: dict[tuple[str, str], str] = {}
+        self._counts: dict[str, int] = {}
 
     def conceal(self, text: str) -> str:
         if "://" not in text:
@@ -52,36 +58,52 @@ class Concealer:
         return Credentials(self._values)
 
     def _conceal_address(self, found: re.Match[str]) -> str:
-        address = _plain(found[0])
-        text = re.sub(_LOGIN, lambda each: self._conceal_login(each, address), found[0], count=1)
-        if not text.lower().startswith("file:"):
-            text = re.sub(_TOKEN, lambda each: each[1] + self._conceal_value(each[2], f"{address} token"), text)
-        return re.sub(_PARAMETER, lambda each: each[1] + self._conceal_value(each[3], f"{address} {each[2]}"), text)
+        import hashlib
 
-    def _conceal_login(self, found: re.Match[str], address: str) -> str:
+        written = found["address"]
+        address = hashlib.sha256(_plain(written).encode("utf-8", "surrogatepass"))
+        text = re.sub(_LOGIN, lambda each: self._conceal_login(each, address), written, count=1)
+        if not text.lower().startswith("file:"):
+            text = re.sub(_TOKEN, lambda each: each[1] + self._conceal_value(each[2], address, "token"), text)
+        return found["before"] + self._conceal_parameters(text, address)
+
+    def _conceal_parameters(self, text: str, address: _Address) -> str:
+        """A parameter that is not secret is passed as a whole: its value may hold the next `?`."""
+        pieces: list[str] = []
+        kept = at = 0
+        while name := re.compile(_PARAMETER).search(text, at):
+            at = name.end()
+            value = re.compile(_VALUE).match(text, at) if re.search(_SECRET_PARAMETER, name[1]) else None
+            if value:
+                pieces += [text[kept : value.start(1)], self._conceal_value(value[1], address, name[1])]
+                kept = at = value.end()
+        return "".join([*pieces, text[kept:]])
+
+    def _conceal_login(self, found: re.Match[str], address: _Address) -> str:
         scheme, login = found["scheme"], found["login"] or found["odd"]
         is_account = scheme.lower().endswith("ssh://") and ":" not in login
         if is_account or re.fullmatch(rf"(?:[^:]*:)?(?:{VARIABLE})+:?", login):  # the password is not in the file
             return found[0]
-        return f"{scheme}{self._conceal_value(login, f'{address} login')}@"
+        return f"{scheme}{self._conceal_value(login, address, 'login')}@"
 
-    def _conceal_value(self, secret: str, place: str) -> str:
+    def _conceal_value(self, secret: str, address: _Address, place: str) -> str:
         """What stands between variables, each for itself: the installer fills in no variable of a variable."""
         parts = re.split(rf"({_WHOLE_VARIABLE}:?|:(?={_WHOLE_VARIABLE}))", secret)
         return "".join(
-            self._named(part, f"{place} {number}") if number % 2 == 0 else part
+            self._named(part, address, f" {place} {number}") if number % 2 == 0 else part
             for number, part in enumerate(parts)
             if part
         )
 
-    def _named(self, secret: str, place: str) -> str:
-        import hashlib
-
-        name = same = f"{_PREFIX}{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:8].upper()}"
-        number = 1
-        while self._values.setdefault(name, secret) != secret:  # one place, asked in two ways
-            number += 1
-            name = f"{same}_{number}"
+    def _named(self, secret: str, address: _Address, place: str) -> str:
+        digest = address.copy()
+        digest.update(place.encode("utf-8", "surrogatepass"))
+        same = f"{_PREFIX}{digest.hexdigest()[:8].upper()}"
+        name = self._names.get((same, secret))
+        if name is None:  # one place may be asked in several ways
+            count = self._counts[same] = self._counts.get(same, 0) + 1
+            name = self._names[same, secret] = same if count == 1 else f"{same}_{count}"
+            self._values[name] = secret
         return f"${{{name}}}"
 
 
@@ -93,7 +115,12 @@ def without_credentials(text: str) -> str:
 _WHOLE_VARIABLE = r"\$\{[A-Z0-9_]+\}"
 
 # Not compiled before they are needed: most files have no address.
-_ADDRESS = r"\b[A-Za-z][A-Za-z0-9+.-]*://\S+"
+# From the beginning of a run of its characters, once for each run, and only if the run ends as a scheme does.
+_IN_SCHEME = "[A-Za-z0-9+.-]"
+_ADDRESS = (
+    rf"(?<!{_IN_SCHEME})(?={_IN_SCHEME}*://\S)(?P<before>{_IN_SCHEME}*?)"
+    rf"(?P<address>\b[A-Za-z]{_IN_SCHEME}*://\S+)"
+)
 
 # A user in front of a host, as far as the last `@` before the path. A password with a slash in it is no valid address,
 # but is a password: what stands behind the colon is no port, and a host follows.
@@ -106,16 +133,15 @@ _LOGIN = (
 _TOKEN = r"(/t/)((?:(?!::)[^/\s\"'`)?#])+)"  # noqa: S105 - a pattern
 
 # A signature, token or the like among the parameters; `::` ends the address of a conda channel.
-_PARAMETER = (
-    r"([?&](?=([^=&#\s]+))(?i:[^=&#\s]*(?:sig|sas|token|key|secret|auth|credential|pass|pwd)[^=&#\s]*)=)"
-    r"((?:(?!::|['\"](?:\s|$))[^&#\s])+)"
-)
+_PARAMETER = r"[?&]([^=&#\s]+)"
+_SECRET_PARAMETER = r"(?i:sig|sas|token|key|secret|auth|credential|pass|pwd)"  # noqa: S105 - a pattern
+_VALUE = r"=((?:(?!::|['\"](?:\s|$))[^&#\s])+)"
 
 
 def _plain(address: str) -> str:
     """Where an address leads, without all that may be secret in it."""
     text = re.sub(_LOGIN, lambda each: each["scheme"], address, count=1)
-    host = re.match(r"[^:]+://(?:\[[^\]]*\]|[^/?#\s])*", text)
+    host = re.match(r"[^:]+://(?:\[[^\]\[]*\]|[^/?#\s])*", text)
     end = host.end() if host else 0
     path = re.split(r"[?#]|::", text[end:], maxsplit=1)[0]
     return text[:end] + re.sub(_TOKEN, r"\1", path).rstrip("/'\"")

@@ -6,6 +6,7 @@ secret in an address is a variable (`credentials.py`). `configuration.py` reads 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -115,7 +116,7 @@ def _plain(requirements: Iterable[Requirement]) -> list[str]:
 
 def _inside(root: Path, relative: str) -> list[str]:
     """The file itself; of a folder the packages in it, which is where the installer looks."""
-    if not (root / relative).is_dir():
+    if not os.path.isdir(root / relative):
         return [relative]
     names = sorted(each.name for each in (root / relative).iterdir() if each.name.endswith(ARCHIVES))
     return [f"{relative}/{name}" for name in names]

@@ -130,7 +130,7 @@ def share_identity(project: Project) -> None:
     """Let `aml_config/` carry the project's id, so that a copy of the project elsewhere finds the same runs. A file
     that is there already, ours or the original's, is left."""
     path = project.root / CONFIGURATION_FOLDER / IDENTITY_FILE
-    if not project.id or path.exists():
+    if not project.id or os.path.exists(path):
         return
     try:
         write_once(path, render_identity(project.id).encode())
@@ -286,7 +286,7 @@ def file_stems(root: Path, suffix: str) -> list[str]:
     try:
         with os.scandir(root / CONFIGURATION_FOLDER) as found:
             return sorted(
-                each.name.removesuffix(suffix) for each in found if each.name.endswith(suffix) and each.is_file()
+                each.name.removesuffix(suffix) for each in found if each.name.endswith(suffix) and os.path.isfile(each)
             )
     except OSError:
         return []

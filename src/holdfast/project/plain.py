@@ -17,7 +17,7 @@ from holdfast.project.nodes import ListNode, MapNode, MappingEntry, Node, Scalar
 MAXIMUM_LINES = 1000
 
 _LINE = re.compile(
-    r"""(?P<indent>\ *)
+    r"""(?P<indent>\ *)(?!\ )
     (?:
         (?: (?P<dash>-)(?:\ +(?P<inner>[A-Za-z_][A-Za-z0-9_]{0,99}):(?=\ *$|\ +\#))?(?=\ |$)
             | (?P<key>[A-Za-z_][A-Za-z0-9_]{0,99}): )
@@ -26,7 +26,7 @@ _LINE = re.compile(
             | "[^"\\]*" | '[^']*'
         ))?
     )?
-    (?:\ *|(?:^|\ )\ *\#.*)""",
+    (?:\ *|(?:^|\ |(?<=\ ))\ *\#.*)""",
     re.VERBOSE,
 )
 

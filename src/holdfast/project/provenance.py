@@ -180,7 +180,7 @@ def links_and_special_files(state: Path) -> Iterator[str]:
 
 def _stays_inside(state: Path, path: Path) -> bool:
     parts = path.relative_to(state).parts
-    if len(parts) < 4 or parts[0] != "runs" or parts[2] not in FOLDERS or not path.is_symlink():
+    if len(parts) < 4 or parts[0] != "runs" or parts[2] not in FOLDERS or not os.path.islink(path):
         return False
     top = real_path(state.joinpath(*parts[:3]))
     return real_path(path).startswith(top + os.sep)

@@ -59,6 +59,8 @@ class _PyprojectFile:
     def __init__(self, root: Path, relative: str, text: str, content: Table) -> None:
         self.root, self.relative, self.text, self.content = root, relative, text, content
         self.lines = RequirementLines(root)
+        self._line_of: dict[str, int] | None = None
+        self._searches = 0
 
     def table(self, *keys: str) -> Table:
         found: Any = self.content
@@ -67,14 +69,35 @@ class _PyprojectFile:
         return found if isinstance(found, Mapping) else {}
 
     def place(self, written: str, key: str, constrains: bool = False) -> RequirementSource:
-        """A TOML parser tells no lines: the first one that has the words."""
-        numbered = list(enumerate(self.text.splitlines(), 1))
-        exact = [number for number, line in numbered if re.search(rf"[\"']{re.escape(written)}[\"']", line)]
-        near = [number for number, line in numbered if written in line] if written else []
-        return RequirementSource(self.relative, (exact or near or [0])[0], key, (), constrains)
+        """A TOML parser tells no lines: the first one that has the words, between quotes if there is one."""
+        if self._line_of is None:
+            self._line_of = _quoted_words(self.text)
+        line = self._line_of.get(written, 0) or self._line_that_has(written)
+        return RequirementSource(self.relative, line, key, (), constrains)
+
+    def _line_that_has(self, written: str) -> int:
+        """Not for ever: what is not written as it is meant may be meant thousands of times."""
+        self._searches += 1
+        if not written or self._searches > _MOST_SEARCHES:
+            return 0
+        return next((number for number, line in enumerate(self.text.splitlines(), 1) if written in line), 0)
 
     def problem(self, written: str, key: str, message: str, remedy: str, severity: Severity = "error") -> None:
         self.lines.problem(self.place(written, key), message, remedy, severity)
+
+
+_MOST_SEARCHES = 100
+
+
+def _quoted_words(text: str) -> dict[str, int]:
+    """The first line of all that stands between two quotes, be they of a kind or neighbours."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if '"' in line or "'" in line:
+            of_a_kind = [double or single for double, single in re.findall(r"\"([^\"]*)\"|'([^']*)'", line)]
+            for words in (*of_a_kind, *re.split(r"[\"']", line)[1:-1]):
+                found.setdefault(words, number)
+    return found
 
 
 def _open_pyproject(root: Path, relative: str) -> tuple[_PyprojectFile | None, list[Problem]]:
@@ -86,7 +109,7 @@ def _open_pyproject(root: Path, relative: str) -> tuple[_PyprojectFile | None, l
         content = parse_toml(text)
     except ValueError as error:
         found = re.search(r"\(at line (\d+)", str(error))
-        message = re.sub(r"\s*\(at .*\)", "", str(error)).rstrip(".")
+        message = re.sub(r"\(at [^()]*\)\Z", "", str(error)).rstrip().rstrip(".")
         line = int(found[1]) if found else len(text.splitlines())
         return None, [Problem(relative, line, "", f"is not TOML: {message}", "Correct this line or the one above.")]
     return _PyprojectFile(root, relative, text, content), []
@@ -94,12 +117,19 @@ def _open_pyproject(root: Path, relative: str) -> tuple[_PyprojectFile | None, l
 
 def parse_toml(text: str) -> Table:
     """Raises ValueError."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > _MOST_PARTS and re.sub(r"\"[^\"]*\"|'[^']*'", "", line).count(".") > _MOST_PARTS:
+            raise ValueError(f"a key has too many parts (at line {number})")
     parser = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         found: Table = parser.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
     return found
+
+
+_MOST_PARTS = 1000
+"""Of a key, `a.b.c`: the parser takes the square of their number."""
 
 
 def _read_dependencies(file: _PyprojectFile) -> None:
@@ -115,10 +145,13 @@ def _read_dependencies(file: _PyprojectFile) -> None:
     if not project:
         file.problem("", "project", "is missing", "Write `[project]` with `dependencies = [\"numpy\"]`.")  # fmt: skip
         return
+    sources: dict[str, object] = {}
+    for name, each in file.table("tool", "uv", "sources").items():
+        sources.setdefault(normalised(name), each)
     for written in _texts(file, project.get("dependencies", []), "project.dependencies"):
         place = file.place(written, "project.dependencies")
         package = parse_package(written)
-        source = None if isinstance(package, Mistake) else _source(file, package)
+        source = None if isinstance(package, Mistake) else _source(sources.get(package.name))
         if source is None or isinstance(package, Mistake):
             file.lines.take(written, place)
         else:
@@ -132,9 +165,7 @@ def _texts(file: _PyprojectFile, value: object, key: str) -> list[str]:
     return []
 
 
-def _source(file: _PyprojectFile, package: RequiredPackage) -> Table | None:
-    sources = file.table("tool", "uv", "sources")
-    found = next((each for name, each in sources.items() if normalised(name) == package.name), None)
+def _source(found: object) -> Table | None:
     if isinstance(found, Mapping):
         return found
     if isinstance(found, list) and all(isinstance(each, Mapping) and "index" in each for each in found):

@@ -99,7 +99,9 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _strip_comment(line: str) -> str:
-    return re.sub(r"(?:^|\s+)#.*$", "", line).strip()
+    """A comment ends with the last line; what a text in a TOML file has before that stays."""
+    found = re.compile(r"(?:^|\s)#").search(line, max(line.rfind("\n", 0, max(len(line) - 1, 0)), 0))
+    return (line[: found.start()] if found else line).strip()
 
 
 def in_one_spelling(line: str) -> str:
@@ -109,19 +111,35 @@ def in_one_spelling(line: str) -> str:
 
 def parse_options(line: str) -> tuple[Option, ...] | Mistake:
     """The options of a line that begins with `-`."""
-    import shlex
-
-    try:
-        words = shlex.split(line.replace("\\", "\\\\"))
-    except ValueError:
+    words = _words(line)
+    if words is None:
         return Mistake("a quotation mark is not closed", "Close it, or remove it.")
     found: list[Option] = []
+    words.reverse()  # the next one is the last, which is quick to take
     while words:
         taken = _next_option(words)
         if isinstance(taken, Mistake):
             return taken
         found.append(taken)
     return tuple(found)
+
+
+def _words(line: str) -> list[str] | None:
+    """As a shell divides them, but a backslash is one: paths of Windows have it. None where a quotation mark is not
+    closed. The standard library's shlex takes the square of a word's length."""
+    words: list[str] = []
+    word: list[str] = []
+    for piece in re.findall(r"[ \t\r\n]+|'[^']*'|\"[^\"]*\"|[^ \t\r\n'\"]+|['\"]", f"{line} "):
+        if piece in ("'", '"'):
+            return None
+        if piece[0] in "'\"":
+            word.append(piece[1:-1])
+        elif piece[0] not in " \t\r\n":
+            word.append(piece)
+        elif word:
+            words.append("".join(word))
+            word = []
+    return words
 
 
 def parse_package(line: str) -> RequiredPackage | Mistake:
@@ -158,7 +176,8 @@ def normalised(name: str) -> str:
 
 
 def _next_option(words: list[str]) -> Option | Mistake:
-    word = words.pop(0)
+    """`words` are in reverse."""
+    word = words.pop()
     name, equals, value = word.partition("=")
     if word.startswith("--") and equals:
         if name in VALUED:
@@ -171,8 +190,8 @@ def _next_option(words: list[str]) -> Option | Mistake:
     if word in VALUED:
         # A path may hold spaces without quotes: all words up to the next option are its.
         parts: list[str] = []
-        while words and not words[0].startswith("-"):
-            parts.append(words.pop(0))
+        while words and not words[-1].startswith("-"):
+            parts.append(words.pop())
         return Option(VALUED[word], " ".join(parts)) if parts else _without_value(word)
     return _unknown(word)
 
@@ -206,7 +225,7 @@ def _split_marker(body: str) -> tuple[str, str]:
 
 
 def _parse_body(body: str) -> RequiredPackage | Mistake:
-    named = re.match(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*@\s*(\S.*)$", body)
+    named = re.match(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:(\[[^\]]*\])\s*)?@\s*(\S.*)$", body)
     if named:
         return RequiredPackage(normalised(named[1]), _extras(named[2]), "", named[3])
     if _is_location(body):
@@ -215,10 +234,10 @@ def _parse_body(body: str) -> RequiredPackage | Mistake:
         package = RequiredPackage("", extras, "", location)
         wheel = parse_wheel_name(package.file_name)
         return RequiredPackage(wheel.name if wheel else _egg(location), extras, "", location)
-    found = re.fullmatch(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[^\]]*\])?\s*(.*)", body)
-    if not found:
+    found = re.match(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:(\[[^\]]*\])\s*)?", body)
+    if not found or "\n" in body[found.end() :]:
         return Mistake(f"`{body}` is not a package", "Write it like `numpy` or `numpy==2.1.0`.")
-    specifier = found[3].strip()
+    specifier = body[found.end() :].strip()
     wrong = _wrong_specifier(found[1], found[2] or "", specifier)
     return wrong or RequiredPackage(normalised(found[1]), _extras(found[2]), specifier.strip("()").strip())
 
@@ -236,14 +255,20 @@ def _is_location(body: str) -> bool:
     if re.match(r"\.{0,2}[/\\]|~|\.\.?$|[A-Za-z]:[/\\]|[A-Za-z][A-Za-z0-9+.-]*:(?!:)|\$\{", body):
         return True
     head = re.split(r"[\[<>=!~;\s]", body, maxsplit=1)[0]
-    return "/" in head or "\\" in head or re.sub(r"\[[^\]]*\]$", "", body).endswith(ARCHIVES)
+    return "/" in head or "\\" in head or _without_extras(body).endswith(ARCHIVES)
+
+
+def _without_extras(body: str) -> str:
+    """Without the last pair of brackets, if it ends the text."""
+    start = body.find("[", body.rfind("]", 0, -1) + 1) if body.endswith("]") else -1
+    return body if start < 0 else body[:start]
 
 
 def _wrong_specifier(name: str, extras: str, specifier: str) -> Mistake | None:
     if not specifier:
         return None
     inner = specifier[1:-1] if specifier.startswith("(") and specifier.endswith(")") else specifier
-    if re.fullmatch(rf"\s*{_CLAUSE}(?:\s*,\s*{_CLAUSE})*\s*,?\s*", inner):
+    if re.fullmatch(rf"\s*{_CLAUSE}(?:\s*,\s*{_CLAUSE})*\s*(?:,\s*)?", inner):
         return None
     one = re.fullmatch(r"={0,1}\s*(\d[\w.+!*-]*)", specifier.partition("=py")[0])
     written = f"{name}{extras}"

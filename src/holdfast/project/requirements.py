@@ -76,7 +76,7 @@ class RequirementLines:
         self.problems: list[Problem] = []
         self.pip: list[Requirement] = []
         self.constraints: list[Requirement] = []
-        self.files: list[str] = []
+        self.files: dict[str, None] = {}
         self.arguments: list[str] = []
         self.concealer = Concealer()
         self.are_locked = False
@@ -120,7 +120,7 @@ class RequirementLines:
         bare = [
             (package, place)
             for package, place in self._packages
-            if not package.hashes or not (package.location or re.fullmatch(r"===?\s*[^*,]+", package.specifier))
+            if not package.hashes or not (package.location or re.fullmatch(r"===?[^*,]+", package.specifier))
         ]
         self.are_locked = bool(self._packages) and not bare
         if self._hashes_required:
@@ -252,7 +252,7 @@ class RequirementLines:
 
     def _refuse_location(self, package: RequiredPackage, place: RequirementSource) -> None:
         location = package.location
-        scheme = re.match(r"git\+[^/\s]+@([^:/\s]+):(.+)", location)
+        scheme = re.match(r"git\+[^/\s]+@([^:/\s@]+):(.+)", location)
         if scheme:
             remedy = f"Write `git+ssh://git@{scheme[1]}/{scheme[2]}`."
             self.problem(place, f"`{location}` is not an address", remedy)
@@ -294,8 +294,7 @@ class RequirementLines:
         return (real_path(self.root / relative) + os.sep).startswith(top + os.sep)
 
     def _note(self, relative: str) -> None:
-        if relative not in self.files:
-            self.files.append(relative)
+        self.files[relative] = None
 
     def _add(self, text: str, place: RequirementSource) -> None:
         self.pip.append(Requirement(text, place.line, place.file))

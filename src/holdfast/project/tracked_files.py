@@ -98,12 +98,12 @@ def _spelled(top: Path, folder: Path, indexes: dict[Path, bytes]) -> Tracked | N
 
 def _index_files(git: Path) -> Iterator[Path]:
     """The index first, then those that it may share entries with if it is split."""
-    if git.is_file():  # of a linked work tree or a submodule: the file names the real folder
+    if os.path.isfile(git):  # of a linked work tree or a submodule: the file names the real folder
         named = read_regular(git, _MOST).decode("utf-8", "surrogateescape").partition("gitdir:")[2].strip()
         git = git.parent / named
-    if (git / "index").exists():
+    if os.path.exists(git / "index"):
         yield git / "index"
-        yield from (each for each in git.glob("sharedindex.*") if each.is_file())
+        yield from (each for each in git.glob("sharedindex.*") if os.path.isfile(each))
 
 
 @contextlib.contextmanager

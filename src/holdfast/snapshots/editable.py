@@ -52,7 +52,7 @@ def _warning(package: str, folder: Path, root: Path) -> SnapshotWarning:
         live = f"The package `{package}` is used live from {shown(str(folder))}"
         message = f"{live}, so a later edit reaches the run."
         return SnapshotWarning(str(folder), message, f"To fix it in place: pip install {folder} (without -e)")
-    sources = place / "src" if (place / "src").is_dir() else place
+    sources = place / "src" if os.path.isdir(place / "src") else place
     relative = os.path.relpath(sources, root)
     message = (
         f"The package `{package}` is installed in editable mode from inside the project: "
@@ -72,8 +72,9 @@ def _site_packages(python: Path, home: Path | None) -> Iterator[Path]:
     yield from _libraries(prefix, "python*")
     settings = dict(_setting(line) for line in configuration)
     if settings.get("include-system-site-packages") == "true" and settings.get("home"):
-        base = Path(settings["home"])
-        yield from _below(Path(real_path(base / python.name)), home)
+        base = _folder(settings["home"])
+        if base is not None:
+            yield from _below(Path(real_path(base / python.name)), home)
 
 
 def _below(interpreter: Path, home: Path | None) -> Iterator[Path]:
@@ -91,11 +92,19 @@ def _libraries(prefix: Path, library: str) -> Iterator[Path]:
     seen = set()
     for folder in ("lib", "lib64"):
         for packages in ("site-packages", "dist-packages"):
-            for site in sorted(prefix.glob(f"{folder}/{library}/{packages}")):
+            for site in _found(prefix, f"{folder}/{library}/{packages}"):
                 real = real_path(site)
                 if real not in seen:
                     seen.add(real)
                     yield site
+
+
+def _found(prefix: Path, pattern: str) -> list[Path]:
+    """None below a folder whose name no file can have."""
+    try:
+        return sorted(prefix.glob(pattern))
+    except (OSError, ValueError):
+        return []
 
 
 def _setting(line: str) -> tuple[str, str]:
@@ -112,7 +121,7 @@ def _editable_folder(direct_url: Path) -> Path | None:
         url = urlsplit(document["url"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    return Path(unquote(url.path, errors="surrogateescape")) if url.scheme == "file" and url.path else None
+    return _folder(unquote(url.path, errors="surrogateescape")) if url.scheme == "file" else None
 
 
 def _package_name(metadata: Path) -> str:
@@ -124,7 +133,11 @@ def _package_name(metadata: Path) -> str:
 
 def _linked_folder(link: Path) -> Path | None:
     lines = _read_lines(link)
-    return Path(lines[0].strip()) if lines and lines[0].strip() else None
+    return _folder(lines[0].strip()) if lines else None
+
+
+def _folder(written: str) -> Path | None:
+    return Path(written) if written and "\0" not in written else None
 
 
 def _read_lines(path: Path) -> list[str] | None:

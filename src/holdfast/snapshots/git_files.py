@@ -266,8 +266,8 @@ def _head(git: Path) -> str | None:
         if not _REF.fullmatch(name):
             return None
         shared = git / "commondir"
-        common = git / _line(shared) if shared.exists() else git
-        if (common / name).is_file():
+        common = git / _line(shared) if os.path.exists(shared) else git
+        if os.path.isfile(common / name):
             return _line(common / name)
         for line in read_regular(common / "packed-refs", _MOST_REFS).decode("utf-8").splitlines():
             if line.endswith(" " + name):
@@ -279,7 +279,7 @@ def _head(git: Path) -> str | None:
 
 def _git_folder(git: Path) -> Path:
     """Of a worktree or submodule, the real folder: `git` is then a file that names it."""
-    return git.parent / _line(git).partition("gitdir:")[2].strip() if git.is_file() else git
+    return git.parent / _line(git).partition("gitdir:")[2].strip() if os.path.isfile(git) else git
 
 
 def _line(path: Path) -> str:

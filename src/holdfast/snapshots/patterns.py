@@ -7,10 +7,11 @@ line's end, names that are not UTF-8. The rules: https://git-scm.com/docs/gitign
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from holdfast.frozen import dataclass
 
@@ -81,7 +82,7 @@ def with_slashes(path: bytes, separator: str = os.sep) -> bytes:
 class _Table:
     """The patterns that look at one kind of subject, ready to be asked ten thousand times.
 
-    Plain names (most lines of most files) are looked up; the others are one alternation, the last line first,
+    Plain names (most lines of most files) are looked up; the others are alternations, the last line first,
     so that the first alternative that matches is the last line that does.
     """
 
@@ -98,21 +99,38 @@ class _Table:
             else:
                 self._literals[pattern.glob.removeprefix(b"/")] = index
         globs.reverse()
-        self._indices = [index for index, _ in globs]
-        source = b"|".join(b"(" + regex + b")" for _, regex in globs)
-        self._match = re.compile(source, re.DOTALL).fullmatch if globs else None
+        self._alternations = [_alternation(globs[at : at + _TOGETHER]) for at in range(0, len(globs), _TOGETHER)]
 
     def last(self, subject: bytes) -> int:
         index = self._literals.get(subject, -1)
-        if self._match is None:
-            return index
-        match = self._match(subject)
-        if match is None or match.lastindex is None:
-            return index
-        return max(index, self._indices[match.lastindex - 1])
+        for matches, indices in self._alternations:
+            match = matches(subject)
+            if match is not None and match.lastindex is not None:
+                return max(index, indices[match.lastindex])
+        return index
 
 
+_TOGETHER = 500
+"""Patterns in one expression: to enter its thousandth group costs a thousand steps."""
+
+
+def _alternation(globs: Sequence[tuple[int, bytes]]) -> tuple[Callable[[bytes], re.Match[bytes] | None], list[int]]:
+    """What matches a subject, and the index of a pattern by the number of its group, which closes last. Groups inside
+    of it have none."""
+    indices = [-1]
+    for index, regex in globs:
+        indices += [index] + [-1] * regex.count(_NAMED)
+    source = b"|".join(b"(" + _named_apart(regex, index) + b")" for index, regex in globs)
+    return re.compile(source, re.DOTALL).fullmatch, indices
+
+
+_NAMED, _AGAIN = b"(?P<", b"(?P="
 _SPECIAL = re.compile(rb"[*?\[\\]")
+
+
+def _named_apart(regex: bytes, index: int) -> bytes:
+    """Names of groups are unique in an expression. What looks like one in a glob is written with backslashes here."""
+    return regex.replace(_NAMED, b"%sg%d" % (_NAMED, index)).replace(_AGAIN, b"%sg%d" % (_AGAIN, index))
 
 
 def _parse_line(line: bytes, source: str, number: int | None) -> Pattern | None:
@@ -148,22 +166,77 @@ def _without_trailing_spaces(line: bytes) -> bytes:
     return line[:kept]
 
 
+_STAR, _CROSSING, _REST, _SLASH = b"*", b"**/", b"**", b"/"
+"""What a glob has beside expressions of one byte, none of which is written like these: a star inside a part of the
+path, `**/` that crosses folders, and `**` at the end."""
+
+
 def _translate(glob: bytes, anchored: bool) -> bytes | None:
-    """`glob` as a regular expression for a whole path (anchored) or a name; None: it can match nothing."""
-    one, many = (b"[^/]", b"[^/]*") if anchored else (b".", b".*")
+    """`glob` as a regular expression for a whole path (anchored) or a name; None: it can match nothing.
+
+    Only the last star of a part (of a name, the last two), and the last that crosses folders, take more than one place
+    in turn. Those before keep the first that fits, which leaves the most to the rest, so the time does not multiply.
+    """
+    tokens = _tokens(glob, anchored)
+    if tokens is None:
+        return None
+    numbers = itertools.count()
+    if not anchored:
+        return _part(tokens, b".", numbers, tried=2)
+    first, *others = _split(tokens, _CROSSING)
+    out = [_parts(first, numbers)]
+    out += [_once(b"(?:.*?/)??" + _parts(block, numbers), numbers) for block in others[:-1] if block]
+    out += [b"(?:.*/)?" + _parts(block, numbers) for block in others[-1:]]
+    return b"".join(out)
+
+
+def _parts(tokens: list[bytes], numbers: Iterator[int]) -> bytes:
+    """Parts of a path, which no star crosses, so that each has one place to end."""
+    rest = b".*" if tokens[-1:] == [_REST] else b""
+    inside = tokens[:-1] if rest else tokens
+    return _SLASH.join(_part(part, b"[^/]", numbers) for part in _split(inside, _SLASH)) + rest
+
+
+def _part(tokens: list[bytes], one: bytes, numbers: Iterator[int], tried: int = 1) -> bytes:
+    """`tried` stars at the end take every place in turn. For names, which nothing follows, two are quicker than one."""
+    first, *others = (b"".join(each) for each in _split(tokens, _STAR))
+    kept = max(len(others) - tried, 0)
+    out = [_once(one + b"*?" + each, numbers) for each in others[:kept]]
+    return b"".join([first, *out, *(one + b"*" + each for each in others[kept:])])
+
+
+def _once(expression: bytes, numbers: Iterator[int]) -> bytes:
+    """An atomic group, which Python has from 3.11 only: nothing goes back into a lookahead."""
+    name = b"_%d" % next(numbers)
+    return b"(?=(?P<" + name + b">" + expression + b"))(?P=" + name + b")"
+
+
+def _split(tokens: list[bytes], separator: bytes) -> list[list[bytes]]:
+    found: list[list[bytes]] = [[]]
+    for each in tokens:
+        if each == separator:
+            found.append([])
+        else:
+            found[-1].append(each)
+    return found
+
+
+def _tokens(glob: bytes, anchored: bool) -> list[bytes] | None:
     out: list[bytes] = []
+    special = _SPECIAL.search(glob)
     position = 0
     while position < len(glob):
         character = glob[position : position + 1]
         position += 1
         if character == b"*":
+            is_first = special is not None and special.start() == position - 1
             end = position
             while glob[end : end + 1] == b"*":
                 end += 1
-            piece, position = _stars(glob, position - 1, end, many)
-            out.append(piece)
+            token, position = _stars(glob, (position - 1, end), anchored, is_first)
+            out.append(token)
         elif character == b"?":
-            out.append(one)
+            out.append(b"[^/]" if anchored else b".")
         elif character == b"[":
             parsed = _bracket(glob, position)
             if parsed is None:
@@ -177,22 +250,22 @@ def _translate(glob: bytes, anchored: bool) -> bytes | None:
             position += 1
         else:
             out.append(re.escape(character))
-    return b"".join(out)
+    return out
 
 
-def _stars(glob: bytes, start: int, end: int, many: bytes) -> tuple[bytes, int]:
+def _stars(glob: bytes, run: tuple[int, int], anchored: bool, is_first: bool) -> tuple[bytes, int]:
     """A run of asterisks: two or more that are a whole part of an anchored pattern cross folders.
 
     Git compares what stands before the first special character by itself and begins the pattern behind it, so
     there `a**/b` crosses folders too.
     """
-    whole = glob[start - 1 : start] in (b"", b"/") or not _SPECIAL.search(glob, 0, start)
-    crossing = many == b"[^/]*" and end - start > 1 and whole
+    start, end = run
+    crossing = anchored and end - start > 1 and (is_first or glob[start - 1 : start] in (b"", b"/"))
     if crossing and end == len(glob):
-        return b".*", end
+        return _REST, end
     if crossing and glob[end : end + 1] == b"/":
-        return b"(?:.*/)?", end + 1
-    return many, end
+        return _CROSSING, end + 1
+    return _STAR, end
 
 
 def _bracket(glob: bytes, position: int) -> tuple[frozenset[int], int] | None:
@@ -202,16 +275,19 @@ def _bracket(glob: bytes, position: int) -> tuple[frozenset[int], int] | None:
         position += 1
     accepted: set[int] = set()
     previous: int | None = None
-    first = True
+    first, end = True, position
     while first or glob[position : position + 1] != b"]":
         first = False
         character = glob[position : position + 1]
         if not character:
             return None
-        if glob[position : position + 2] == b"[:" and (end := glob.find(b"]", position + 2)) >= 0:
-            name = glob[position + 2 : end]
-            if name.endswith(b":"):
-                members = _CLASSES.get(name[:-1])
+        if glob[position : position + 2] == b"[:":
+            end = max(end, position + 2)
+            end = end if glob[end : end + 1] == b"]" else glob.find(b"]", end)
+            if end < 0:
+                return None
+            if glob[max(end - 1, position + 2) : end] == b":":
+                members = _CLASSES.get(glob[position + 2 : end - 1])
                 if members is None:
                     return None
                 accepted |= members
@@ -236,7 +312,9 @@ def _bracket(glob: bytes, position: int) -> tuple[frozenset[int], int] | None:
 def _character_class(accepted: frozenset[int]) -> bytes:
     if not accepted:
         return b"(?!)"
-    return b"[" + b"".join(b"\\x%02x" % each for each in sorted(accepted)) + b"]"
+    first = [each for each in sorted(accepted) if each - 1 not in accepted]
+    last = [each for each in sorted(accepted) if each + 1 not in accepted]
+    return b"[" + b"".join(b"\\x%02x-\\x%02x" % each for each in zip(first, last, strict=True)) + b"]"
 
 
 def _members(characters: str) -> frozenset[int]:

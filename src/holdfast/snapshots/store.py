@@ -130,7 +130,7 @@ class ObjectStore:
 
     def _refuse_link(self, folder: Path) -> None:
         if folder.name not in self._plain:
-            if folder.is_symlink():
+            if os.path.islink(folder):
                 raise StorageError(*what_is_odd(str(folder)))
             self._plain.add(folder.name)
 

@@ -93,7 +93,7 @@ class TestGettingIn:
         gpu1.account.home.chmod(0o777)
         result = attach(holdfast, gpu1, env=BY_PASSWORD)
         assert result.code == 245
-        assert f"chmod go-w {gpu1.account.home};" in result.err
+        assert f"chmod go-w {gpu1.account.home}" in result.err
 
     def test_an_unknown_host_key_is_shown_and_no_other_is_accepted(self, holdfast: Run, box: Make) -> None:
         gpu1 = box("gpu1")

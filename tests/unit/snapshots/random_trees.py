@@ -9,13 +9,13 @@ NAMES = r"a|b|ab|abc|b.c|x.py|build|a b|#a|!b|A1|[a]|é|lib|a\b| "
 SHAPES = (
     r"a|b|*|**|?|a*|*b|*.py|*.c|a?|??|[ab]|[!a]|[^a]*|[a-c]*|[]a]|[a-]b|[[:alpha:]]|[[:upper:]]*|[[:nope:]]|[a|"
     r"build|lib|a b|a\ b|\#a|\!b|#a|\[a\]|é|[[:digit:]a]|[\]a]|a\|***|a**|b.[c-d]|[!a-b]c|[--b]|a\\b|[[:a]|"
-    r"?\b|x.py"
+    r"?\b|x.py|*b*|*?*b|*a*b*c|**"
 )
 PARTS, GLOBS = NAMES.split("|"), SHAPES.split("|")
 
 
 def random_pattern(chance: random.Random) -> str:
-    text = "/".join(chance.choice(GLOBS) for _ in range(chance.choice([1, 1, 1, 2, 2, 3])))
+    text = "/".join(chance.choice(GLOBS) for _ in range(chance.choice([1, 1, 1, 2, 2, 3, 5])))
     if chance.random() < 0.2:
         text = "/" + text
     if chance.random() < 0.3:

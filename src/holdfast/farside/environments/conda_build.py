@@ -199,7 +199,7 @@ def about_spec(problem: CondaProblem, specs: Sequence[str]) -> CondaProblem:
 
 def _name(spec: str) -> str:
     """`numpy` of `conda-forge::numpy >=1.16`."""
-    found = re.match(r"\s*(?:.*::)?\s*([\w.-]+)", spec)
+    found = re.match(r"\s*([\w.-]+)", spec.rpartition("::")[2]) or re.match(r"\s*([\w.-]+)", spec)
     return found.group(1).lower() if found else spec
 
 

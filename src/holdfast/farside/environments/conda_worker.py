@@ -22,7 +22,7 @@ _OLDEST_SYSTEMS = {"linux": {"__unix": "0", "__linux": "5.4"}, "osx": {"__unix":
 _ARCHITECTURES = {"64": "x86_64", "32": "x86", "arm64": "arm64"}
 _SECRETS = (
     (re.compile(r"(?<=://)[^/\s]+@"), ""),
-    (re.compile(r"(https?://[^\s\"'`)]*?)/t/[^/\s\"'`)]+(?=[/\s\"'`)]|$)"), r"\1"),
+    (re.compile(r"(https?://(?:(?!https?://|/t/[^/\s\"'`)])[^\s\"'`)])*)/t/[^/\s\"'`)]+(?=[/\s\"'`)]|$)"), r"\1"),
 )
 _KINDS = (
     ("storage", r"os error (13|17|20|28|30|122)\b|No space left|Disk quota|Read-only file system"),

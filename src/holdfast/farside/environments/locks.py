@@ -38,7 +38,7 @@ def is_lock(value: Any) -> bool:
         return False
     if not isinstance(value.get("cuda", ""), str) or not isinstance(value.get("build", []), list):
         return False
-    is_version = re.match(r"3\.\d+\.\d+[a-z0-9]*\Z", value["python"], re.ASCII) is not None
+    is_version = re.match(r"3\.\d+\.\d[a-z0-9]*\Z", value["python"], re.ASCII) is not None
     are_names = all(re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z", value[key]) for key in ("spec", "platform"))
     return is_version and are_names and all(map(_is_conda_package, value["conda"])) and _is_parsed(value)
 
@@ -84,7 +84,9 @@ def minor(version: str) -> str:
 def package_lines(requirements: str) -> List[str]:
     """The packages of a requirements file, without hashes and notes."""
     lines = without_notes(requirements).splitlines()
-    return [re.sub(r"\s*\\$", "", line) for line in lines if not line.startswith((" ", "\t", "-"))]
+    return [
+        line[:-1].rstrip() if line.endswith("\\") else line for line in lines if not line.startswith((" ", "\t", "-"))
+    ]
 
 
 def read_locks(home: Home, spec: str) -> List[Lock]:

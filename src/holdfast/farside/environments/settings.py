@@ -16,10 +16,10 @@ _SYSTEM_BUNDLES = (
 )
 _SECRET_NAME = re.compile(r"^(?:UV|PIP|CONDA)_.*(?:PASSWORD|TOKEN|SECRET)$")
 _LOGIN = re.compile(r"(?:://|^)([^/\s]+)@")
-_TOKEN = re.compile(r"://[^\s,]*?/t/([^/\s,?#]+)")
-_PARAMETER = re.compile(
-    r"[?&][^=&#\s]*(?:sig|sas|token|key|secret|auth|credential|pass|pwd)[^=&#\s]*=([^&#\s,]+)", re.IGNORECASE
-)
+_TOKEN = re.compile(r"://(?:(?!://(?!t/[^/\s,?#])|/t/[^/\s,?#])[^\s,])*/t/([^/\s,?#]+)")
+_PARAMETER = re.compile(r"[?&]([^=&#\s]+)")
+_SECRET_PARAMETER = re.compile(r"sig|sas|token|key|secret|auth|credential|pass|pwd", re.IGNORECASE)
+_VALUE = re.compile(r"=([^&#\s,]+)")
 
 
 def translated(environment: Dict[str, str]) -> Dict[str, str]:
@@ -57,9 +57,15 @@ def _secrets_of_addresses(text: str) -> Iterator[str]:
         yield password or user
         if login.endswith(":x-oauth-basic"):  # then the token is where the name should be
             yield user
-    for pattern in (_TOKEN, _PARAMETER):
-        for value in pattern.findall(text):
-            yield value
+    for token in _TOKEN.findall(text):
+        yield token
+    parameter = _PARAMETER.search(text)
+    while parameter:
+        end = parameter.end()
+        value = _VALUE.match(text, end) if _SECRET_PARAMETER.search(parameter.group(1)) else None
+        if value:
+            yield value.group(1)
+        parameter = _PARAMETER.search(text, value.end() if value else end)
 
 
 def _written(secret: str) -> List[str]:

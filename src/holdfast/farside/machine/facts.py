@@ -84,7 +84,7 @@ class _Questions:
         if asked is None:
             return {"path": self._docker, "version": None, "problem": self._refused.get("docker", "")}
         lines = [line.strip() for line in asked.text().splitlines() if line.strip()]
-        versions = [line for line in lines if re.match(r"\d+\.\d+\S*\Z", line)]
+        versions = [line for line in lines if re.match(r"\d+\.\d\S*\Z", line)]
         problem = "" if versions else (lines[-1] if lines else "it answered nothing")
         if not asked.is_done and not versions:
             problem = "no answer within %g s" % timeout

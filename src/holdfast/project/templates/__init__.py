@@ -56,7 +56,7 @@ def _require_empty(folder: Path) -> None:
 
 
 def _write(folder: Path, name: str, template: str, identity: str) -> None:
-    existed = folder.exists()
+    existed = os.path.exists(folder)
     unique = f".holdfast-new-{os.urandom(6).hex()}"
     # An empty folder that is there may be a mount point or a working directory: it is filled, not replaced.
     building = folder / unique if existed else folder.with_name(unique)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast.environments.fixes import apply_fixes
 from holdfast.environments.replacements import find_replacements
 from holdfast.environments.spec_findings import SpecFinding
@@ -109,7 +111,7 @@ def _read(
     configuration = load_configuration(project, question.run_configuration, question.target, file)
     spec = configuration.environment
     name = configuration.run.conda_dependencies_file
-    if spec is None and (file is not None or (project.root / name).exists()):
+    if spec is None and (file is not None or os.path.exists(project.root / name)):
         spec, problems = read_environment_spec(project.root, name)
         if errors_in(problems):
             raise ConfigurationError(errors_in(problems))

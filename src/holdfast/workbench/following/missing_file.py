@@ -17,7 +17,7 @@ _TAIL = 16384
 _MISSING = (
     r"No such file or directory: b?'((?:[^'\\\n]|\\.)+)'",
     r"can't open file '([^'\n]+)'",
-    r"([^\s'\":]+): No such file or directory",
+    r"(?<![^\s'\":])([^\s'\":]+): No such file or directory",
 )
 _MODULE = r"No module named '([A-Za-z0-9_.]+)'"
 _NO_MODULE_AT_LAST = rf"\nModuleNotFoundError: {_MODULE}\s*\Z"
@@ -43,16 +43,25 @@ def missing_file_sentence(
 def _missing_package(root: Path, folders: RunFolders, run: Run, module: str) -> str:
     """Empty for a module that is somewhere in the project: it is not a matter of packages."""
     target = run.submission.target
-    if any(list(root.glob(f"{below}{module}{end}")) for below in ("", "*/") for end in ("", ".py")):
+    if not module or _has_module(root, module):
         return ""
     file = f"{CONFIGURATION_FOLDER}/{target}.compute"
     setting = "`userManagedEnvironment: false`"
-    setting = setting if (root / file).exists() else f"`type: local` and {setting}"
+    setting = setting if os.path.exists(root / file) else f"`type: local` and {setting}"
     packages = _packages_file(folders, run.run_id)
     return (
         f"The target `{target}` runs on your own Python, which has no `{module}`. Install it there, or have an "
         f"environment built: name its package in {packages}, and write {setting} into {file}."
     )
+
+
+def _has_module(root: Path, module: str) -> bool:
+    """At the top or in a folder there. Asked of names that a script printed: they may be too long for any file."""
+    try:
+        folders = [os.fspath(root), *(each.path for each in os.scandir(root) if each.is_dir())]
+    except OSError:
+        return False
+    return any(os.path.exists(os.path.join(folder, f"{module}{end}")) for folder in folders for end in ("", ".py"))
 
 
 def _packages_file(folders: RunFolders, run_id: str) -> str:

@@ -103,7 +103,7 @@ def download(project: Project, asked: DownloadRequest, context: Context) -> Iter
         fetch: Fetch | None = None
         for done, each in enumerate(chosen, 1):
             try:
-                target = _place(asked.destination, each.path)
+                target = place_in(asked.destination, each.path)
                 if isinstance(each, Artifact):
                     copy_whole(each.file, target)
                 else:
@@ -121,6 +121,16 @@ def copy_whole(source: Path, target: Path, digest: str | None = None) -> None:
     """Copy a file: whole under its name, or not there. With `digest`, only if the content has it."""
     with _made_whole(target, f"copy `{source.name}`") as temporary:
         _copy(source, temporary, digest)
+
+
+def place_in(destination: Path, path: str) -> Path:
+    """Where a file of the run goes. Raises StorageError for what git or Holdfast would read there as their own."""
+    if reserved_path([path]) is not None:
+        raise StorageError(
+            f"`{path}` was not copied: git or Holdfast keeps the name for itself.",
+            "Let the script write it under another name, or into an archive.",
+        )
+    return destination / path
 
 
 def digest_of(file: Path) -> str:
@@ -239,16 +249,6 @@ def _checked(path: str) -> str:
     if path.startswith("/") or ".." in parts or "" in parts:
         raise UsageError(f"`{path}` is not a path inside of the run.", "Give it as `history info` shows it.")
     return path
-
-
-def _place(destination: Path, path: str) -> Path:
-    """Where a file of the run goes. Raises StorageError for what git or Holdfast would read there as their own."""
-    if reserved_path([path]) is not None:
-        raise StorageError(
-            f"`{path}` was not copied: git or Holdfast keeps the name for itself.",
-            "Let the script write it under another name, or into an archive.",
-        )
-    return destination / path
 
 
 def _fetching(project: Project, run_id: str, context: Context) -> contextlib.AbstractContextManager[Fetch]:

@@ -6,17 +6,19 @@ The link has no content, only its place and its digest; `download_asset` brings 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from holdfast.codec import Malformed, encode, recover
 from holdfast.errors import ProjectError, UnknownName, UsageError
+from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass
 from holdfast.history.run_folder import RunFolders
 from holdfast.project.folder import Project
 from holdfast.regular_files import NotJson, read_json
 from holdfast.whole_files import storage_error, write_whole
-from holdfast.workbench.records.artifacts import copy_whole, digest_of, find_artifact
+from holdfast.workbench.records.artifacts import copy_whole, digest_of, find_artifact, place_in
 
 _LINK_FORMAT = 1
 _ASSETS = "assets"
@@ -53,6 +55,11 @@ def promote(project: Project, run_id: str, artifact: str, name: str) -> Promotio
     if not name or name != Path(name).name or name.startswith("."):
         raise UsageError(f"`{name}` is not a name for an asset.", "Give a file name without folders: -n model.pkl")
     found = find_artifact(project, run_id, artifact)
+    if reserved_path([found.file.name]) is not None:
+        raise UsageError(
+            f"`{found.path}` cannot be an asset: git or Holdfast keeps the name for itself.",
+            "Let the script write it under another name.",
+        )
     link = Link(run_id, found.path, digest_of(found.file), found.size, project.id)
     file = project.root / _ASSETS / f"{name}{_LINK_SUFFIX}"
     replaced = _existing(file)
@@ -78,10 +85,10 @@ def download_asset(project: Project, file: Path, destination: Path, overwrite: b
             (),
             f"`{file}` leads to it. Its files are in the copy of the project where it was run.",
         )
-    target = destination / Path(link.artifact).name
-    if target.exists() and not overwrite:
-        raise UsageError(f"Already there: `{target}`", "Replace it with --overwrite, or choose another folder with -d.")
     source = find_artifact(project, link.run_id, link.artifact)
+    target = place_in(destination, source.file.name)
+    if os.path.lexists(target) and not overwrite:
+        raise UsageError(f"Already there: `{target}`", "Replace it with --overwrite, or choose another folder with -d.")
     copy_whole(source.file, target, link.sha256)
     return target
 
@@ -91,7 +98,7 @@ def read_link(file: Path) -> Link:
         data: Any = read_json(file, _LARGEST)
     except FileNotFoundError as error:
         folder = file.parent
-        known = [str(folder / each.name) for each in folder.glob("*.link")] if folder.is_dir() else []
+        known = [str(folder / each.name) for each in folder.glob("*.link")] if os.path.isdir(folder) else []
         raise UnknownName("link", str(file), known, "A link is written by: holdfast history promote") from error
     except OSError as error:
         raise storage_error(error, "read the link", file) from error

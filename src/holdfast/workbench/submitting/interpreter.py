@@ -26,14 +26,14 @@ def find_python(location: str | None, root: Path, context: Context) -> str:
     if location is None or location in _NAMES:
         names = _NAMES if location is None else (location,)
         return _active(names, context)
-    path = Path(location).expanduser()
+    path = Path(os.path.expanduser(location))  # Path.expanduser raises where there is no such account
     if len(path.parts) == 1:
         found = find_program(location, context.environment)
         if found is None:
             raise _not_found(location)
         return _without_shim(found, context, f"`pythonLocation: {location}`")
     full = path if path.is_absolute() else root / path
-    if not os.access(full, os.X_OK) or full.is_dir():
+    if not os.access(full, os.X_OK) or os.path.isdir(full):
         raise _not_found(os.fspath(full))
     if not context.only_looks and not re.match(r"python3|python$|pypy", full.name):
         _require_python(os.fspath(full), context)
@@ -91,7 +91,7 @@ _VERSION = re.compile(r"[A-Za-z0-9][\w.+-]*(?:/envs/[A-Za-z0-9][\w.+-]*)?")
 def _chosen_by_pyenv(shim: Path, context: Context) -> str | None:
     """What pyenv's shim would start, found in pyenv's own folder; None if that is not known."""
     base = shim.parent.parent
-    if shim.parent.name != "shims" or not (base / "versions").is_dir():
+    if shim.parent.name != "shims" or not os.path.isdir(base / "versions"):
         return None
     text = context.environment.get("PYENV_VERSION", "")
     places = [each / ".python-version" for each in (context.directory, *context.directory.parents)]

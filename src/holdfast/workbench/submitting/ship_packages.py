@@ -124,7 +124,7 @@ class _Shipping:
                 f"{target.name} has no Python {wanted}, and packages do not bring one. It has: {answer.found}.",
                 "Pin one of these in the environment's file, or install that Python over there.",
             )
-        if not re.fullmatch(r"3\.\d+\.\d+[a-z0-9]*", answer.python[1], re.ASCII):
+        if not re.fullmatch(r"3\.\d+\.\d[a-z0-9]*", answer.python[1], re.ASCII):
             raise HostError(
                 f"{target.name} reported an invalid Python version: `{answer.python[1]}`.",
                 f"Check it: holdfast computetarget check {pasted(target.name)}",

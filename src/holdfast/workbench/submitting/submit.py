@@ -102,7 +102,7 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
     if intent.request.environment.of_run is not None and not intent.product.container.has_image:
         yield from _about_no_image(intent, intent.request.environment.of_run)
     is_own = target.user_managed_environment and intent.request.environment.of_run is None
-    if is_own and (root / run.conda_dependencies_file).exists():
+    if is_own and os.path.exists(root / run.conda_dependencies_file):
         has_image = intent.product.container.has_image
         whose = "the image's" if has_image else "your"
         what = f"The target `{target.name}` runs on {whose} own Python, so {run.conda_dependencies_file} is not used"
@@ -133,7 +133,7 @@ def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
 def _about_no_packages(project: Project) -> str:
     """A user who has a list of packages elsewhere may think that it is used."""
     names = ("requirements.txt", "pyproject.toml", "uv.lock", "environment.yml")
-    other = next((name for name in names if (project.root / name).exists()), None)
+    other = next((name for name in names if os.path.exists(project.root / name)), None)
     text = f"There is no {CONDA_FILE}, so the environment has no packages"
     if other is None:
         return f"{text}; name them there, or write `dependencies: []` there if none are meant."

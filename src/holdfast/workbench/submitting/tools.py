@@ -111,7 +111,7 @@ def _program_for(uv: str, name: str, architecture: str, libc: str, context: Cont
         )
     folder = context.home / "tools" / f"{name}-{architecture}-{libc}"
     program = folder / "bin" / "uv"
-    if not program.exists():
+    if not os.path.exists(program):
         _fetch(uv, name, wheel, folder)
     return program
 
@@ -133,7 +133,7 @@ def _install(uv: str, name: str, platform: str, new: Path) -> None:
     argv = [uv, "pip", "install", "--quiet", "--no-deps", "--target", str(new), "--python-platform", platform, wanted]
     argv += ["--python", sys.executable, "--only-binary", ":all:"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode or not (new / "bin" / "uv").exists():
+    if done.returncode or not os.path.exists(new / "bin" / "uv"):
         reason = done.stderr.strip().splitlines()
         raise HostError(
             f"uv for {platform} could not be fetched: {reason[-1] if reason else 'no reason was given'}",
@@ -143,12 +143,12 @@ def _install(uv: str, name: str, platform: str, new: Path) -> None:
 
 def _put(new: Path, folder: Path) -> None:
     """In its place, unless another process was faster."""
-    if not (folder / "bin" / "uv").exists():
+    if not os.path.exists(folder / "bin" / "uv"):
         shutil.rmtree(folder, ignore_errors=True)  # a part of it, left by a process that was killed
     try:
         new.rename(folder)
     except OSError:
-        if not (folder / "bin" / "uv").exists():
+        if not os.path.exists(folder / "bin" / "uv"):
             raise
 
 
