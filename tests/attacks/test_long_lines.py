@@ -107,7 +107,7 @@ READERS: dict[str, Callable[[], object]] = {
     "addresses in a variable": lambda: settings.secrets_in({"UV_INDEX": grown("", "://")}),
     "parameters in a variable": lambda: settings.secrets_in({"UV_INDEX": grown("://", "?sig")}),
     "what a shell says": lambda: ssh_errors._misses_python(grown("", "python3 a")),
-    "what a script says": lambda: missing_file._candidates(grown("", "a"), "iris_1"),
+    "what a script says": lambda: missing_file._candidates(grown("", "a"), "iris_1", ""),
 }
 
 

@@ -42,6 +42,8 @@ WITH_VALUE = frozenset(
     )
 )
 BUILDING = ("--upgrade", "--rebuild", "--ship-packages")
+_LOOKS = "--dry-run"
+"""A flag, too; but nothing is begun for it."""
 COMMAND_BEGINS = ("-m", "--")
 """Words of `submit` that begin the command line of the run, as any word without a dash does."""
 FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--tag-output", *BUILDING, "--verbose", "--debug"))
@@ -125,7 +127,7 @@ def begin_of_command(words: Sequence[str]) -> int | None:
             return index
         option, has_value, _ = word.partition("=")
         needs_value = takes_value(option)
-        if needs_value is None:
+        if needs_value is None and option != _LOOKS:
             return None
         index += 2 if needs_value and not has_value else 1
     return None
