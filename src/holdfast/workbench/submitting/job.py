@@ -48,7 +48,8 @@ def find_job(project: Project, request: SubmitRequest, configuration: Configurat
 
 
 def _inside(project: Project, script: str, base: Path) -> str:
-    full = Path(os.path.normpath(base / os.path.expanduser(script)))
+    named = script if "\0" in script else os.path.expanduser(script)  # of no account: it raises
+    full = Path(os.path.normpath(base / named))
     try:
         relative = full.relative_to(project.root)
     except ValueError:
