@@ -26,7 +26,8 @@ class CommandFolder:
     folder: str
 
     def path(self, word: str) -> Path:
-        return Path(os.path.normpath(self.root / self.folder / os.path.expanduser(word)))
+        named = word if "\0" in word else os.path.expanduser(word)  # of no account: it raises
+        return Path(os.path.normpath(self.root / self.folder / named))
 
     def inside(self, word: str) -> str:
         """Relative to the project; as it is, if it lies outside. Empty for an empty word."""
