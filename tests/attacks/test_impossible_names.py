@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import ExitCode
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Ending, Reason, Run, Status, Submission
 from holdfast.snapshots.editable import editable_warnings
 from holdfast.workbench.following import missing_file
@@ -70,9 +71,12 @@ def test_packages_that_are_installed_from_such_a_folder_are_told_of(tmp_path, na
 def test_a_module_that_no_file_can_have_is_not_looked_for(tmp_path):
     submission = Submission("iris_1", 1, "p", "iris", "train.py", (), "local", "local", "local", "a" * 64, 1.0, "g")
     run = Run(submission, Status.FAILED, Ending(Reason.EXIT_CODE, code=1))
+    folders = RunFolders(tmp_path / ".holdfast")
+    folder = tmp_path / ".holdfast" / "runs" / "iris_1"
+    folder.mkdir(parents=True)
     for module in (".x", ".", "a" * 3000, "x." + "a" * 3000):
-        (tmp_path / "driver_log").write_text(f"\nModuleNotFoundError: No module named '{module}'\n")
-        sentence = missing_file.missing_file_sentence(tmp_path, tmp_path, run)
+        (folder / "driver_log").write_text(f"\nModuleNotFoundError: No module named '{module}'\n")
+        sentence = missing_file.missing_file_sentence(tmp_path, folders, run)
         assert bool(sentence) == (not module.startswith("."))
 
 
