@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import ProjectError, StorageError
 from holdfast.project import folder
-from holdfast.project.folder import ensure_identity, ensure_state_directory, new_id, run_prefix
+from holdfast.project.folder import ensure_identity, ensure_state_directory, find_project, new_id, run_prefix
 from kit.projects import home, project_at
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -163,3 +163,21 @@ def test_ids_are_random_uuids():
     made = {new_id() for _ in range(100)}
     assert len(made) == 100
     assert all(uuid.UUID(each).version == 4 and uuid.UUID(each).variant == uuid.RFC_4122 for each in made)
+
+
+def test_the_top_of_a_repository_is_the_project_whatever_ran_before(tmp_path):
+    inside = tmp_path / "a" / "b"
+    inside.mkdir(parents=True)
+    ensure_identity(project_at(inside))
+    assert project_at(inside).root == inside
+    (tmp_path / ".git").mkdir()
+    assert project_at(inside).root == tmp_path
+    (tmp_path / "a" / "aml_config").mkdir()
+    assert project_at(inside).root == tmp_path / "a"
+
+
+def test_a_repository_of_dot_files_is_no_project(tmp_path):
+    inside = tmp_path / "work"
+    inside.mkdir()
+    (tmp_path / ".git").mkdir()
+    assert find_project(inside, home(), tmp_path).root == inside
