@@ -44,8 +44,8 @@ WITH_VALUE = frozenset(
 BUILDING = ("--upgrade", "--rebuild", "--ship-packages")
 _LOOKS = "--dry-run"
 """A flag, too; but nothing is begun for it."""
-COMMAND_BEGINS = ("-m", "--")
-"""Words of `submit` that begin the command line of the run, as any word without a dash does."""
+COMMAND_BEGINS = ("--", "-m", "-u", "-W", "-X", "-O", "-OO", "-B", "-I", "-E", "-S")
+"""Words of `submit` that begin the command line of the run, as any word without a dash does: options of Python."""
 FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--tag-output", *BUILDING, "--verbose", "--debug"))
 
 

@@ -81,7 +81,8 @@ def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -
     if job is None or not job.script:
         return  # options of any program
     first = max(first, len(typed) - len(job.arguments))  # what stands before the script is its launcher's
-    before, script, arguments = typed[: first - 1], typed[first - 1], typed[first:]
+    begin = begin_of_command(typed) or 0
+    before, command, arguments = typed[:begin], typed[begin:first], typed[first:]
     found = list(_misplaced(arguments, options, project.root))
     text = _text_of(project.root / job.script)
     found = [each for each in found if not _knows(text, each.name)]
@@ -97,9 +98,9 @@ def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -
     verb, them = ("stands", "it") if len(found) == 1 else ("stand", "them")
     local = " and the run is local" if is_local else ""
     terminal.warning(f"{named} {verb} after the script, so the script gets {them}{local}.")
-    right = shlex.join((*before, *misplaced, script, *others))
+    right = shlex.join((*before, *misplaced, *command, *others))
     terminal.hint(f"Options of submit come first: {invocation.command_path} {right}")
-    meant = shlex.join((*before, _END, script))
+    meant = shlex.join((*before, _END, *command))
     terminal.hint(f"If the script is to get {them}, this is quiet: {invocation.command_path} {meant} …")
 
 

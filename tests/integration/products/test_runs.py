@@ -202,6 +202,7 @@ def test_everything_that_a_run_wrote_comes_home_and_what_is_too_large_is_named_a
     large = tmp_path / "got"
     assert bench.run("history", "download", run_id, "large.bin", "-d", str(large)).code == 0
     assert files_in(large) == {"large.bin": "x" * 5000}
+    assert (large / "large.bin").stat().st_nlink == 1, "what a person does to it is not done to the run's own"
     assert bench.run("experiment", "clean", "--all", "--discard-outputs").code == 0
     assert not list(bench.home.glob(f"runs/*/{run_id}"))
     gone = bench.run("history", "download", run_id, "large.bin", "-d", str(large), "--overwrite")

@@ -49,6 +49,12 @@ def test_every_option_that_the_script_gets_is_named_with_the_line_that_was_meant
     )
 
 
+def test_the_words_that_start_the_script_stay_before_it(said):
+    shown = said("-c", "gpu1", "python", "-u", "train.py", "--gpus", "1", "x")
+    assert "holdfast submit -c gpu1 --gpus 1 python -u train.py x\n" in shown
+    assert "holdfast submit -c gpu1 -- python -u train.py …\n" in shown
+
+
 @pytest.mark.parametrize("words", [("-t", "gpu1"), ("-c", "gpu1"), ("--target", "gpu1"), ("--run-configuration", "x")])
 def test_who_meant_another_place_is_told_that_the_run_is_local(said, words):
     shown = said("train.py", *words)

@@ -105,6 +105,8 @@ def test_an_option_for_a_folder_is_completed_with_folders_only(words, option):
 def test_options_of_submit_end_where_the_command_begins(requests):
     assert main(["submit", "--dry-run", "--env", "A=-m", "-m", "package.train", "-m", "x"]) == 0
     assert (requests[-1].script, requests[-1].arguments) == ("-m", ("package.train", "-m", "x"))
+    assert main(["submit", "--dry-run", "-u", "-W", "ignore", "t.py"]) == 0
+    assert (requests[-1].script, requests[-1].arguments) == ("-u", ("-W", "ignore", "t.py"))
     assert main(["submit", "--dry-run", "--", "train", "--dry-run"]) == 0
     assert (requests[-1].script, requests[-1].arguments, requests[-1].how.is_program) == ("train", ("--dry-run",), True)
     assert main(["submit", "--tag-output", "--dry-run", "t.py"]) == 240

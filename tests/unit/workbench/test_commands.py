@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import HoldfastError, ProjectError, UsageError
 from holdfast.project.configuration import load_configuration
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.job import Job, find_job
+from holdfast.workbench.submitting.job import Job, find_job, not_found
 from holdfast.workbench.submitting.submit_request import CommandWishes, SubmitRequest
 from kit.projects import project_at
 
@@ -34,7 +34,8 @@ def typed(root: Path, *words: str, folder: str = "", is_command: bool = False, v
     for name, content in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content)
-    for name in ("text", "binary"):
+    (root / "env/bin").mkdir(parents=True, exist_ok=True)
+    for name in ("text", "binary", "env/bin/python"):
         (root / name).write_bytes(b"\x7fELF\0" if name == "binary" else b"echo hello\n")
         (root / name).chmod(0o755)
     (root / "aml_config").mkdir(exist_ok=True)
@@ -129,6 +130,23 @@ def test_a_word_after_two_dashes_is_a_program(tmp_path):
     assert typed(tmp_path, "train.py", is_command=True).is_python
 
 
+def test_options_of_python_stand_after_two_dashes_too(tmp_path):
+    assert typed(tmp_path, "-u", "train.py", is_command=True).words == ("-u", "train.py")
+
+
+def test_nothing_runs_where_nothing_ships(tmp_path):
+    (tmp_path / ".git" / "hooks").mkdir(parents=True)
+    with pytest.raises(ProjectError, match="never ships"):
+        typed(tmp_path, "ls", folder=".git/hooks")
+    with pytest.raises(UsageError, match="is empty"):
+        typed(tmp_path, "")
+
+
+@pytest.mark.parametrize(("program", "hint"), [("A=1", "--env A=1"), ("cd", "bash -c"), ("a && b", "bash -c")])
+def test_words_of_a_shell_get_a_line_that_works(program, hint):
+    assert hint in (not_found(program).hint or "")
+
+
 @pytest.mark.parametrize(
     ("vector", "words", "is_python"),
     [
@@ -160,6 +178,7 @@ def test_a_command_of_the_argument_vector_runs_in_the_projects_folder(tmp_path):
         ("python", UsageError, "needs a script or a module"),
         ("-u", UsageError, "Python needs a script"),
         ("-m", UsageError, "`-m` needs a value"),
+        ("env/bin/python train.py", ProjectError, "a Python of an environment"),
     ],
 )
 def test_what_nothing_can_start_is_refused(tmp_path, line, error, message):

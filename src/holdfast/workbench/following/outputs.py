@@ -94,7 +94,8 @@ def collect(session: Session, limit: int | None = None) -> Iterator[events.Event
 def fetching(project: Project, run_id: str, context: Context) -> Iterator[Fetch]:
     """Fetch files of a run one by one, over one connection, which is made for the first."""
     session = session_of(project, run_id, context)
-    far = _far_run(session, session.read().status.is_final)
+    # Here, a file of a run that has ended would be linked, and change with what a person does to the copy.
+    far = _far_run(session, session.read().status.is_final and not session.host.is_here)
 
     def fetch(path: str, destination: Path) -> None:
         name = _checked(os.path.normpath(path).replace(os.sep, "/"))

@@ -166,7 +166,7 @@ def _why_left(folders: RunFolders, run_id: str) -> str:
     names = ", ".join(f"{each.path} ({format_size(each.size)})" for each in left.files[:_NAMED])
     more = f" and {left.count - _NAMED} more" if left.count > _NAMED else ""
     fetch = f"holdfast history download {pasted(run_id)} . -d DIR"
-    return f"only there: {names}{more}; {fetch} or --discard-outputs"
+    return f"only there: {names}{more}; for a copy: {fetch}; to remove them all the same: --discard-outputs"
 
 
 def _clean_rest(connection: Connection, rubbish: Rubbish) -> Iterator[events.Event]:

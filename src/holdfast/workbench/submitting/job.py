@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import ProjectError, UsageError
+from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
+from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.named_file import PYTHONS, CommandFolder, NamedFile, find_file, has_file, is_script
 from holdfast.workbench.submitting.submit_request import SubmitRequest
 
 FILE = "$file"
+_OF_THE_SHELL = ("cd", "source", ".", "export", "alias", "ulimit", "eval", "exec", "set")
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python whose value is a word of its own. After `-c` and `-m`, all words are the program's."""
 
@@ -57,7 +60,8 @@ def find_job(project: Project, request: SubmitRequest, configuration: Configurat
         return _job((*vector, *request.arguments), CommandFolder(project.root, ""))
     place = CommandFolder(project.root, _folder(project, context))
     typed = (request.script, *request.arguments)
-    if request.how.is_program and not (is_script(request.script) and has_file(place, request.script)):
+    is_named = request.script.startswith("-") or (is_script(request.script) and has_file(place, request.script))
+    if request.how.is_program and not is_named:
         return _command(typed, place)
     if FILE in vector and has_file(place, request.script):  # a vector for another script does not count
         typed = (*(request.script if word == FILE else word for word in vector), *request.arguments)
@@ -70,11 +74,18 @@ def _folder(project: Project, context: Context) -> str:
         found = Path(os.path.abspath(context.directory)).relative_to(project.root).as_posix()
     except ValueError:
         return ""
+    if reserved_path([found]) is not None:
+        raise ProjectError(
+            f"`{found}` never ships, so nothing can run there.",
+            f"Change to the project: cd {pasted(str(project.root))}",
+        )
     return "" if found == "." else found
 
 
 def _job(words: tuple[str, ...], place: CommandFolder) -> Job:
     first = words[0]
+    if not first:
+        raise UsageError("The name of the script is empty.", "Name one. If you typed a variable, it is not set.")
     if first.startswith("-") and not has_file(place, first):
         return _python(words, place)
     if first in PYTHONS and not has_file(place, first):
@@ -161,7 +172,9 @@ def _refuse_mistyped(word: str, place: CommandFolder) -> None:
 
 def not_found(program: str) -> ProjectError:
     """Of a program that this machine does not have."""
-    return ProjectError(
-        f"`{program}` is neither a file of this project nor a program on the PATH.",
-        "If it is a script, type its path. If it is a program, install it, or activate its environment.",
-    )
+    hint = "If it is a script, type its path. If it is a program, install it, or activate its environment."
+    if "=" in program:
+        hint = f"To set a variable: holdfast submit --env {pasted(program)} COMMAND"
+    elif program in _OF_THE_SHELL or any(each in program for each in " ;&|"):
+        hint = "For a line of the shell: holdfast submit bash -c 'LINE'"
+    return ProjectError(f"`{program}` is neither a file of this project nor a program on the PATH.", hint)

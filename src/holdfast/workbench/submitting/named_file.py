@@ -84,6 +84,11 @@ def _started_by_itself(full: Path, file: NamedFile) -> NamedFile:
         )
     direct = file.typed if "/" in file.typed else f"./{file.typed}"
     if os.access(full, os.X_OK):
+        if _PYTHON.fullmatch(full.name):
+            raise ProjectError(
+                f"`{file.path}` is a Python of an environment, which does not ship.",
+                "Activate its environment and leave this word out, or name it as `pythonLocation` of the target.",
+            )
         is_program = b"\0" in beginning
         return NamedFile(file.path, direct, () if is_program else ("sh",), False)
     if full.suffix in (".sh", ".bash", ".zsh"):

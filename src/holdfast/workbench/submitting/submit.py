@@ -92,8 +92,9 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
             f"mkdir {CONFIGURATION_FOLDER}"
         )
     request = intent.request
-    if request.script in PYTHONS and not request.how.is_program and request.arguments[:1] and intent.job.script:
-        yield events.Noted(f"`{request.script}` can be left out: holdfast submit {pasted(request.arguments[0])}")
+    is_file = bool(request.arguments and intent.job.script) and not request.arguments[0].startswith("-")
+    if is_file and request.script in PYTHONS and not request.how.is_program:
+        yield events.Noted(f"`{request.script}` can be left out: holdfast submit {pasted(request.arguments[0])} …")
     for name in recorded_secrets(request.how.variables):
         yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
     target, run = intent.configuration.target, intent.configuration.run
