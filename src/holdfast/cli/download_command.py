@@ -95,7 +95,8 @@ def _copy(project: Project, asked: DownloadRequest, context: Context) -> int:
                 terminal.data(event.destination)
                 count, total = count + 1, total + event.size
             else:
-                terminal.warning(f"Skipped `{event.path}`: it links to nothing that the run wrote.")
+                why = "it is a link to a folder" if event.to_folder else "it links to nothing that the run wrote"
+                terminal.warning(f"Skipped `{event.path}`: {why}.")
     except StorageError:
         terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}; not all:")
         raise

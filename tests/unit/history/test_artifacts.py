@@ -109,8 +109,10 @@ def test_files_of_the_project_have_their_paths_in_it(project, run_id, archive, t
         (folder / path).write_text(text)
     (folder / "files/latest").symlink_to("outputs/model.pkl")
     (folder / "files/code").symlink_to("train.py")
+    (folder / "files/newest").symlink_to("ckpt")
     events = list(download(project, DownloadRequest(run_id, tmp_path / "copy"), AROUND))
-    assert [each.path for each in events if isinstance(each, LinkLeftOut)] == ["code"]
+    left_out = [(each.path, each.to_folder) for each in events if isinstance(each, LinkLeftOut)]
+    assert left_out == [("newest", True), ("code", False)]
     found = tree(tmp_path / "copy")
     assert {path: found[path] for path in found if not path.startswith("outputs/")} == {
         "ckpt/a.pt": "a",

@@ -58,9 +58,10 @@ class Copied:
 
 @dataclass(frozen=True)
 class LinkLeftOut:
-    """A symbolic link that leads out of the run's folder, or nowhere, is not copied."""
+    """A symbolic link that is not copied: it leads out of the run's folder, nowhere, or `to_folder`, to a folder."""
 
     path: str
+    to_folder: bool = False
 
 
 def artifacts(project: Project, run_id: str) -> tuple[Artifact, ...]:
@@ -147,6 +148,8 @@ def _walk(folder: Path) -> Iterator[Artifact | LinkLeftOut]:
     for top in FOLDERS:
         for place, folders, names in walked(os.fspath(folder / top)):
             folders.sort()
+            for name in (each for each in folders if os.path.islink(os.path.join(place, each))):
+                yield LinkLeftOut(_shown(folder, Path(place, name).relative_to(folder).as_posix()), to_folder=True)
             for name in sorted(names):
                 file = Path(place, name)
                 path = _shown(folder, file.relative_to(folder).as_posix())
