@@ -71,6 +71,7 @@ def test_a_file_counts_as_written_whatever_time_the_script_gives_it(store, work)
     (work / "b.py").chmod(0o600)
     (work / "new").write_text("")
     os.utime(work / "new", (0, 0))
+    os.mkfifo(work / "pipe")  # nothing that could come home
     assert [path for path, _ in written(str(work), since)] == ["a.py", "b.py", "new"]
 
 

@@ -2,6 +2,7 @@
 since its command began. The disk's own times of change tell (ctime), which no program can set."""
 
 import os
+import stat
 import time
 from typing import Any, Callable, Dict, List, Optional
 
@@ -54,9 +55,11 @@ def own_files(work: str, since: int, problems: List[str], beat: Callable[[], Non
 
 
 def written(work: str, since: int) -> List[List[Any]]:
-    """`[path, size]` of all that the run wrote, sorted; what is in `outputs/` first."""
+    """`[path, size]` of the files and links that the run wrote, sorted; what is in `outputs/` first."""
     found = [(OUTPUTS + "/" + path, status) for path, status in walk(os.path.join(work, OUTPUTS), [])]
-    return [[path, status.st_size] for path, status in found + own_files(work, since, [])]
+    kinds = (stat.S_IFREG, stat.S_IFLNK)
+    found += own_files(work, since, [])
+    return [[path, status.st_size] for path, status in found if stat.S_IFMT(status.st_mode) in kinds]
 
 
 def _counts(path: str) -> bool:
