@@ -6,7 +6,6 @@ The map is `docs/architecture.md`; `RANKS` below is its line of arrows.
 from __future__ import annotations
 
 import ast
-import itertools
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -90,9 +89,6 @@ run only on the host."""
 MODULE_LINES, FUNCTION_LINES, PARAMETERS = 400, 40, 6
 PURE = {"presenting": {"__future__", "collections", "enum", "errno", "json", "math", "re", "shlex", "time", "typing"}}
 """Modules of Python that layers for words may import: values in, words out, and no terminal, file or process."""
-WITH_NAMES_OF_OTHERS = tuple(
-    f"holdfast.{each}" for each in ("project.", "snapshots.", "workbench.submitting.", "workbench.environments.")
-)
 INNER_IMPORTS = 249
 """Imports inside functions, at most; may only go down (docs/decisions/0019-lazy-imports-at-a-few-doors.md)."""
 TWINS = {"EndedProcess", "Verdict", "Volume"}
@@ -237,16 +233,6 @@ def sizes(modules: list[Module]) -> list[str]:
     return complaints
 
 
-def prints(modules: list[Module]) -> list[str]:
-    return [
-        f"{module.name}:{node.lineno} prints"
-        for module in modules
-        if module.layer != "cli"
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
-    ]
-
-
 def impure_imports(modules: list[Module]) -> list[str]:
     """Layers of `PURE` import only what makes no input or output."""
     return [
@@ -319,62 +305,6 @@ def slow_values(modules: list[Module]) -> list[str]:
     ]
 
 
-def half_private_folders(modules: list[Module]) -> list[str]:
-    """Folders made with a mode together with those above, which the mode is not for: use `make_private`."""
-    return [
-        f"{module.name}:{node.lineno} makes the folders above as the umask says"
-        for module in modules
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        if _gives_mode_to_the_last(node.func.attr, node)
-    ]
-
-
-def _gives_mode_to_the_last(name: str, call: ast.Call) -> bool:
-    given = {each.arg for each in call.keywords}
-    if name == "makedirs":
-        return "mode" in given or len(call.args) > 1
-    return name == "mkdir" and "parents" in given and ("mode" in given or bool(call.args))
-
-
-def raising_questions(modules: list[Module]) -> list[str]:
-    """`Path.exists` and the like where names come from a project: they raise for a name that no file can have, as
-    `Path.expanduser` does for an account that does not exist. `os.path` answers. What a folder lists is an `entry`."""
-    return [
-        f"{module.name}:{node.lineno} asks {ast.unparse(node)}; os.path raises nothing"
-        for module in modules
-        if module.name.startswith(WITH_NAMES_OF_OTHERS)
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call)
-        and not node.keywords  # `follow_symlinks`: it is of a listing
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in {"exists", "is_file", "is_dir", "is_symlink", "expanduser"}
-        and ast.unparse(node.func.value) not in {"os.path", "entry"}
-    ]
-
-
-def undocumented(modules: list[Module]) -> list[str]:
-    """Files without a docstring; an empty `__init__.py` needs none."""
-    return [
-        f"{module.name} has no docstring"
-        for module in modules
-        if module.tree.body and not ast.get_docstring(module.tree)
-    ]
-
-
-def stray_docstrings(modules: list[Module]) -> list[str]:
-    """Two strings in a row: one of them stands under another name than the one that it explains."""
-    return [
-        f"{module.name}:{later.lineno} is a second docstring in a row"
-        for module in modules
-        for node in ast.walk(module.tree)
-        for body in (getattr(node, "body", None),)
-        if isinstance(body, list)
-        for earlier, later in itertools.pairwise(body)
-        if _is_string(earlier) and _is_string(later)
-    ]
-
-
 _COMMENT, _NAMED_FILE = re.compile(r"#.*"), re.compile(r"`([\w./-]+\.py)`")
 
 
@@ -393,7 +323,7 @@ def missing_files(modules: list[Module]) -> list[str]:
 
 def _comments(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
-        if _is_string(node):
+        if is_string(node):
             yield ast.literal_eval(node.value)
     yield from _COMMENT.findall(module.path.read_text(encoding="utf-8"))
 
@@ -442,11 +372,11 @@ def _module_of(name: str, names: set[str]) -> str:
 def _length(function: Function) -> int:
     """Lines from `def` to the end, without the docstring, which does not make a function long."""
     first = function.body[0]
-    words = (first.end_lineno or 0) - first.lineno + 1 if _is_string(first) else 0
+    words = (first.end_lineno or 0) - first.lineno + 1 if is_string(first) else 0
     return (function.end_lineno or 0) - function.lineno + 1 - words
 
 
-def _is_string(node: ast.AST) -> TypeGuard[ast.Expr]:
+def is_string(node: ast.AST) -> TypeGuard[ast.Expr]:
     """A statement that is nothing else, such as a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 

@@ -39,7 +39,7 @@ def test_the_folder_of_a_command_need_not_have_files(bench):
     bench.write("aml_config/README", "")
     (bench.root / "empty").mkdir()
     result = bench.command("submit", "pwd", cwd=bench.root / "empty")
-    assert (result.out.rstrip().endswith("/work/empty"), result.code) == (True, 0)
+    assert (result.out.rstrip().split("/")[-2:], result.code) == (["work", "empty"], 0)
 
 
 def test_the_programs_of_the_runs_python_are_on_its_path(bench):
