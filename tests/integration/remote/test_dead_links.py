@@ -60,6 +60,7 @@ def test_a_followed_run_notices_that_the_users_own_connection_died(masters: FarB
     assert b"connection lost (Nothing was heard of" in err
 
 
+@pytest.mark.waits
 def test_outputs_on_their_way_home_notice_it_too_and_go_on_where_they_were(masters: FarBench) -> None:
     masters.write("t.py", "import os\nopen('outputs/big', 'wb').write(os.urandom(6 << 20))\n")
     link = masters.box.link
@@ -78,6 +79,7 @@ def test_outputs_on_their_way_home_notice_it_too_and_go_on_where_they_were(maste
     assert link.counters.to_client - before.to_client < 9 << 20, "what was at home did not travel again"
 
 
+@pytest.mark.waits
 def test_a_download_over_it_ends_with_an_error_and_the_next_one_works(masters: FarBench) -> None:
     masters.write("t.py", "import os\nopen('aside', 'wb').write(os.urandom(4 << 20))\n")
     assert masters.submit("--outputs-limit", "0", "t.py").code == 0
