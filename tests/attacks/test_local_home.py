@@ -214,3 +214,36 @@ def test_a_home_of_the_kit_is_as_holdfast_makes_it(tmp_path):
     """Else the attacks above would attack something else."""
     home = furnish(tmp_path / "home")
     assert not home.stat().st_mode & 0o022
+
+
+def test_commands_that_read_believe_no_home_of_another_account(bench, planted, other):
+    bench.write("t.py", "print(1)\n")
+    assert bench.submit("t.py").code == 0
+    give(bench.home, other)
+    for words in (("history", "list"), ("status",), ("logs",)):
+        done = bench.run(*words)
+        assert (done.code, done.out) == (245, ""), words
+        assert f"`{bench.home}`" in done.err
+
+
+@pytest.mark.parametrize("words", [("submit", "t.py"), ("project", "trust", "--yes")], ids=" ".join)
+def test_a_shared_folder_is_no_home_and_nobody_is_told_to_take_it(bench, tmp_path, words):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    bench.write("t.py", "print(1)\n")
+    if words[0] == "project":
+        (bench.root / ".holdfast").mkdir()
+        (bench.root / ".holdfast" / "runs").mkdir()
+    done = bench.run(*words, env={"HOLDFAST_HOME": str(shared)})
+    assert done.code != 0
+    assert "chmod" not in done.err and "chown" not in done.err
+    assert list(shared.iterdir()) == []
+    assert not (bench.root / ".holdfast" / "origin.json").exists()
+
+
+def test_a_home_behind_a_link_is_not_to_be_removed(holdfast, isolated, tmp_path):
+    (tmp_path / "scratch").mkdir()
+    (isolated / ".holdfast").symlink_to(tmp_path / "scratch")
+    done = holdfast("history", "list", cwd=isolated)
+    assert "rm " not in done.err

@@ -117,6 +117,7 @@ def trust(state: Path, home: Path) -> None:
     """Take over a folder in whatever way it came. It keeps its token, if it has one: others who use it have records of
     that. Raises what `require_plain` raises, and StorageError where it cannot be written down."""
     require_plain(state, home)
+    require_own_folder(home)
     try:
         token = _read_token(state)
         if token is None:
