@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from holdfast.codec import Between
 from holdfast.errors import ExitCode
 from holdfast.frozen import dataclass, field
+from holdfast.given_files import GoneOnFrom
 from holdfast.shown_text import pasted
 from holdfast.written_files import FileSize, LeftThere, OutputWishes
 
@@ -275,6 +276,7 @@ class Submission:
     """The words of the run, if they are more than a script's name and `arguments`."""
     folder: str = ""
     """Where it starts, relative to the project."""
+    earlier: GoneOnFrom | None = None
     format: int = RECORD_FORMAT
 
 

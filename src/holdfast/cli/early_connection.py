@@ -27,6 +27,7 @@ WITH_VALUE = frozenset(
         "--grace",
         "--secret",
         "--env",
+        "--from",
         "--processes-per-node",
         "-d",
         "--conda-file",

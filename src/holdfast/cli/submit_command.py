@@ -22,6 +22,7 @@ from holdfast.cli.submit_options import (
     build_options,
     command_options,
     environment_options,
+    from_option,
     gpu_options,
     outputs_options,
 )
@@ -35,6 +36,7 @@ from holdfast.model import Run
 from holdfast.presenting.lines import short_id
 from holdfast.presenting.plan_page import plan_lines
 from holdfast.presenting.run_words import ending_lines
+from holdfast.project.earlier_wish import EarlierWish
 from holdfast.project.folder import Project
 from holdfast.project.gpu_wishes import GpuWishes
 from holdfast.shown_text import pasted
@@ -74,6 +76,7 @@ from holdfast.workbench.submitting.submit_request import CommandWishes, Environm
     help="Spark dependencies, instead of the run configuration's.",
 )
 @command_options
+@from_option
 @outputs_options
 @environment_options
 @gpu_options
@@ -90,6 +93,7 @@ def submit_command(
     grace: float | None,
     secrets: tuple[str, ...],
     how: CommandWishes,
+    earlier: EarlierWish | None,
     conda_file: str | None,
     spark_file: str | None,
     outputs: dict[str, Any],
@@ -124,6 +128,7 @@ def submit_command(
         environment=wishes,
         gpu=gpu,
         how=how,
+        earlier=earlier,
     )
     project = current_project(context)
     warn_misplaced(project, request, context)

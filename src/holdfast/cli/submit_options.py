@@ -12,6 +12,7 @@ from holdfast.cli.command_context import current_context
 from holdfast.cli.misplaced import is_after_end
 from holdfast.cli.options import DURATION, Decorator, Parsed, run_names
 from holdfast.errors import UsageError
+from holdfast.project.earlier_wish import typed_earlier
 from holdfast.project.gpu_wishes import WISHES, GpuWish, GpuWishes
 from holdfast.project.output_wishes import checked_glob, parse_limit
 from holdfast.workbench.submitting.submit_request import CommandWishes, EnvironmentWishes
@@ -85,6 +86,18 @@ def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Set this variable for the run, or pass on its value from this shell. Values are recorded.",
     )
     return variable(several(tagged(with_how)))
+
+
+def from_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--from`; the command gets it as `earlier`."""
+    return click.option(
+        "--from",
+        "earlier",
+        type=Parsed("run", typed_earlier),
+        metavar="RUN[:PATH]",
+        shell_complete=run_names,
+        help="Begin with the files that RUN wrote, or with PATH of them; they are copied on the machine.",
+    )(command)
 
 
 def gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -104,6 +104,7 @@ def _facts(run: Run) -> dict[str, str]:
         "script": submission.script_name,
         "command": _command(submission),
         "folder": submission.folder or None,
+        "from": None if submission.earlier is None else str(submission.earlier),
         "commit": submission.properties.get("commit"),
         "run configuration": submission.run_configuration,
         "target": submission.target,

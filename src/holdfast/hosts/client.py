@@ -96,6 +96,11 @@ class Client:
         not the place. When the link is gone the run may have started."""
         return self._send("start", replies.Started, order, json.dumps({**secrets}).encode() if secrets else b"")
 
+    def earlier(self, project: str, run: str, path: str) -> replies.LeftFiles:
+        """What the run left at `path`, empty for all, for another to go on from. Raises FarSideError `not-found`,
+        `living`, `nothing`."""
+        return self._request("earlier", replies.LeftFiles, {"project": project, "run": run, "path": path})
+
     def give_up(self, project: str, run: str, generation: str, detail: str) -> bool:
         """Take the run's name, so that it cannot be started any more. False: it has begun."""
         fields = {"project": project, "run": run, "generation": generation, "detail": detail}

@@ -330,6 +330,14 @@ class Purged:
 
 
 @dataclass(frozen=True)
+class LeftFiles:
+    """What a run left that another can go on from: how many files, and their bytes."""
+
+    files: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Bytes:
     """How many were removed."""
 

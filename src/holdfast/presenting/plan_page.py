@@ -22,6 +22,8 @@ def plan_lines(plan: Plan) -> list[str]:
         f"grace        {format_duration(plan.limits.grace)}",
         f"secrets      {', '.join(plan.secrets) or 'none'}",
     ]
+    if plan.earlier is not None:
+        lines.append(f"from         {plan.earlier.path or 'all'} of {plan.earlier.run}")
     if plan.command is not None:
         lines += _two_columns("GPUs", _gpus(plan.gpu))
     if plan.container is not None:

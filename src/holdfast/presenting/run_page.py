@@ -127,6 +127,8 @@ def _what_was_asked(inspection: Inspection) -> Iterator[Row]:
         yield "Folder", submission.folder
     if submission.arguments:
         yield "Arguments", shlex.join(submission.arguments)
+    if submission.earlier is not None:
+        yield "From", str(submission.earlier)
     yield "Number", str(submission.run_number)
     if submission.parent_run_id:
         yield "Parent", submission.parent_run_id

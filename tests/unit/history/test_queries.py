@@ -97,6 +97,7 @@ def test_a_run_has_the_keys_of_the_original_and_our_own(archive):
         "script_name": "train.py",
         "arguments": ["--rate", "0.1"],
         "command": [],
+        "from": None,
         "folder": "",
         "run_configuration": "local",
         "target": "local",

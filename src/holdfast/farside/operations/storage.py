@@ -16,16 +16,17 @@ from holdfast.farside.system.files import remove_path, remove_tree, size_freed, 
 from holdfast.farside.system.frames import CHUNK
 from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.journal import events_there
+from holdfast.farside.system.laid_record import read_laid
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, RESERVE, USE_BYTE, Home, relative_parts
 from holdfast.farside.system.lost_locks import LostLocks
 from holdfast.farside.system.nofollow import Entry, allow_below, open_below, readlink_below
-from holdfast.farside.system.own_files import own_files, since_of
+from holdfast.farside.system.own_files import outputs, own_files, since_of
 from holdfast.farside.system.refusal import Refused
 
 _STEADY = 2.0
 """Seconds after which a change that follows gets another time than the one before, on any file system."""
 
-_WORK = "work"
+_WORK, _OUTPUTS = "work", "work/outputs"
 Message = Dict[str, Any]
 
 
@@ -56,6 +57,8 @@ def list_files(home: Home, message: Message, beat: Callable[[], None]) -> Tuple[
 
 def _entries(folder: str, root: str, problems: List[str], beat: Callable[[], None]) -> List[Entry]:
     top = os.path.join(folder, *relative_parts(root))
+    if root == _OUTPUTS:
+        return outputs(os.path.join(folder, _WORK), read_laid(folder), problems, beat)
     if root != _WORK:
         return walk(top, problems, beat)
     since = since_of(folder)

@@ -137,8 +137,8 @@ def _needed(home: Home, snapshots: Set[str], now: float) -> Set[str]:
 
 
 def _snapshots(home: Home) -> Iterator[str]:
-    """Of all runs here, and of those that are being made; manifests of packages too, as long as a run may need them to
-    build its environment."""
+    """Of all runs here, and of those that are being made; what else was sent for a run too, as long as it may need it:
+    packages, and files of an earlier one."""
     for project in names(home.runs()):
         folder = os.path.join(home.runs(), project)
         for run in names_in(folder, is_strict=True):
@@ -146,9 +146,10 @@ def _snapshots(home: Home) -> Iterator[str]:
                 plan = read_record(os.path.join(folder, run, "plan.json"))
                 if plan is not None and isinstance(plan.get("snapshot"), str):
                     yield plan["snapshot"]
-                packages = foreign.mapping((plan or {}).get("environment")).get("packages")
-                if isinstance(packages, str) and not has_ended(os.path.join(folder, run)):
-                    yield packages
+                before = [("environment", "packages"), ("earlier", "sent")]
+                needed = [foreign.mapping((plan or {}).get(part)).get(name) for part, name in before]
+                if any(needed) and not has_ended(os.path.join(folder, run)):
+                    yield from (each for each in needed if isinstance(each, str))
 
 
 def _contents(home: Home, snapshot: str) -> Iterable[str]:

@@ -43,6 +43,7 @@ OPERATIONS: Dict[str, Operation] = {
     "tool": _message("environments.uv", "place", "name", "digest"),
     "platform": _message("environments.uv", "platform"),
     "start": _agent("start", "plan", "submission?", "configuration?", "place?"),
+    "earlier": _message("operations.earlier_run", "earlier", *_RUN, "path?"),
     "give-up": _agent("give_up", *_RUN, "generation", "detail?"),
     "cancel": _agent("cancel", *_RUN, "grace?", "detail?"),
     "follow": _agent("follow", "runs", "stay?", "alive?"),

@@ -20,6 +20,7 @@ from holdfast.farside.system import files, kernel
 from holdfast.farside.system.bound_plan import RunCommand, bind
 from holdfast.farside.system.children import CannotStart, Exit, Stop
 from holdfast.farside.system.held_lock import HeldLock
+from holdfast.farside.system.laid_record import read_laid
 from holdfast.farside.system.layout import BOUND, LOCK, OUTPUT, SHIPPED, SUPERVISOR_BYTE, SUPERVISOR_NAME, Home
 from holdfast.farside.system.nofollow import open_plain, read_plain
 from holdfast.farside.system.output import Pump, Redactor
@@ -144,6 +145,17 @@ class Supervisor:
     def _write_files(self, facts: Dict[str, str]) -> None:
         os.makedirs(self.work)
         self.laid_out = files.materialise(self.plan["snapshot"], bind(self.plan["stores"], facts), self.work)
+        if self.plan.get("earlier") is not None:
+            self._lay_earlier(bind(self.plan["earlier"], facts))
+
+    def _lay_earlier(self, earlier: Dict[str, Any]) -> None:
+        from holdfast.farside.run.laid_files import lay
+
+        self.journal.append("phase", name="files", text="copying what %s wrote" % earlier["run"])
+        laid = lay(self.home, earlier, self.folder, self.attendance.check_stop)
+        self.laid_out = max(self.laid_out, laid.last)
+        for note in laid.notes:
+            self.journal.append("note", text=note)
 
     def _make_directory(self, path: str) -> None:
         """The working folder: no file of the snapshot need be in it."""
@@ -290,7 +302,7 @@ class Supervisor:
         return seen.said if seen.state == PREEMPTED else None
 
     def _list_files(self) -> None:
-        outputs = written(self.work, self.since)
+        outputs = written(self.work, self.since, read_laid(self.folder))
         self.journal.append("files", outputs=outputs[:10000], others=[], others_count=0)
 
     def _write_ended(self, ending: Ending) -> None:

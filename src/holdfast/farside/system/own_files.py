@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from holdfast.farside.system.files import OUTPUTS, walk
 from holdfast.farside.system.journal import read_events
+from holdfast.farside.system.laid_record import Laid, stamp_of
 from holdfast.farside.system.layout import JOURNAL
 from holdfast.farside.system.nofollow import Entry
 
@@ -54,9 +55,16 @@ def own_files(work: str, since: int, problems: List[str], beat: Callable[[], Non
     return [each for each in found if each[1].st_ctime_ns >= since and _counts(each[0])]
 
 
-def written(work: str, since: int) -> List[List[Any]]:
+def outputs(work: str, laid: Laid, problems: List[str], beat: Callable[[], None] = lambda: None) -> List[Entry]:
+    """What is in `outputs/`, by paths from there; without what was `laid` there from an earlier run and is still as it
+    was."""
+    found = walk(os.path.join(work, OUTPUTS), problems, beat)
+    return [each for each in found if laid.get("%s/%s" % (OUTPUTS, each[0])) != stamp_of(each[1])] if laid else found
+
+
+def written(work: str, since: int, laid: Laid) -> List[List[Any]]:
     """`[path, size]` of the files and links that the run wrote, sorted; what is in `outputs/` first."""
-    found = [(OUTPUTS + "/" + path, status) for path, status in walk(os.path.join(work, OUTPUTS), [])]
+    found = [(OUTPUTS + "/" + path, status) for path, status in outputs(work, laid, [])]
     kinds = (stat.S_IFREG, stat.S_IFLNK)
     found += own_files(work, since, [])
     return [[path, status.st_size] for path, status in found if stat.S_IFMT(status.st_mode) in kinds]

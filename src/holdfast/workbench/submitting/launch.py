@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.codec import encode
 from holdfast.errors import PROBLEMS_SHOWN, ProjectError
 from holdfast.frozen import asdict, replace
+from holdfast.given_files import GoneOnFrom
 from holdfast.history.index import Index
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.connection import Connection
@@ -54,6 +55,10 @@ def launch(
         from holdfast.workbench.submitting.ship_packages import ship
 
         intent = yield from ship(intent, connection, secrets, context)
+    if intent.earlier is not None:
+        from holdfast.workbench.submitting.earlier_files import settle
+
+        intent = yield from settle(intent, intent.earlier, connection, context)
     folders = RunFolders(intent.project.state_directory)
     run_id = folders.reserve(run_prefix(intent.project.name), context.now())
     with contextlib.ExitStack() as stack:
@@ -194,6 +199,7 @@ def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
         output_wishes=_output_wishes(intent),
         command=job.command,
         folder=job.folder,
+        earlier=None if intent.earlier is None else GoneOnFrom(intent.earlier.run, intent.earlier.path),
     )
 
 

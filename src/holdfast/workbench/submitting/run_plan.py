@@ -10,7 +10,7 @@ from holdfast.containers import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
 from holdfast.farside.gpu.request import GpuRequest
 from holdfast.frozen import dataclass, replace
-from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, Hole, Plan, RunLimits, Text, text
+from holdfast.plan import Command, ContainerPlan, EarlierRun, EnvironmentPlan, Hole, Plan, RunLimits, Text, text
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
@@ -38,6 +38,8 @@ class Intent:
     product: Product
     shipped: EnvironmentPlan | None = None
     """The environment with packages that this machine sends, once they are known."""
+    earlier: EarlierRun | None = None
+    """What it goes on from; whether that is on the host is known once that was asked."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
     shown = Text((*share.parts, "/")) if container is None else text(container.share)
     interpreter = _interpreter(intent, environment is not None, context)
     given = given_variables(intent.configuration, project.name, (identity.run_id, identity.generation), shown)
+    given |= {} if intent.earlier is None else {"HOLDFAST_FROM": text(intent.earlier.run)}
     given |= path_variables(interpreter, environment is not None, configuration.run.environment_variables, context)
     grace = next(each for each in (request.grace, run.grace_time, _DEFAULT_GRACE) if each is not None)
     return Plan(
@@ -82,6 +85,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
         container=container,
         gpu=gpu,
         engine=intent.product.engine,
+        earlier=intent.earlier,
     )
 
 

@@ -11,8 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.frozen import replace
+from holdfast.history.run_folder import RunFolders
 from holdfast.installed_programs import find_program
+from holdfast.plan import EarlierRun
 from holdfast.project.configuration import Configuration, lacks_environment_file, load_configuration
+from holdfast.project.earlier_wish import EarlierWish
 from holdfast.project.folder import (
     BUILTIN,
     CONFIGURATION_FOLDER,
@@ -160,7 +163,16 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     else:
         project = ensure_identity(project, context.user_home)
         ensure_state_directory(project, context.user_home)
-    return Intent(project, request, configuration, job, product)
+    return Intent(project, request, configuration, job, product, earlier=_earlier(project, request.earlier))
+
+
+def _earlier(project: Project, wish: EarlierWish | None) -> EarlierRun | None:
+    """The run that is meant. Raises UsageError where there is none, or more than one."""
+    if wish is None:
+        return None
+    folders = RunFolders(project.state_directory)
+    run_id = folders.resolve(wish.run)
+    return EarlierRun(run_id, folders.submission(run_id).project_id, wish.path)
 
 
 def _require_program(job: Job, configuration: Configuration, project: Project, context: Context) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.frozen import dataclass
+from holdfast.project.earlier_wish import EarlierWish
 from holdfast.project.gpu_wishes import GpuWishes
 
 
@@ -49,5 +50,6 @@ class SubmitRequest:
     environment: EnvironmentWishes = EnvironmentWishes()
     gpu: GpuWishes = GpuWishes()
     how: CommandWishes = CommandWishes()
+    earlier: EarlierWish | None = None
     prepare_only: bool = False
     """Nothing is run: the environment is wanted, and the user sees it being made."""
