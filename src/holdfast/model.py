@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from holdfast.codec import Between
 from holdfast.errors import ExitCode
 from holdfast.frozen import dataclass, field
-from holdfast.given_files import GoneOnFrom
+from holdfast.given_files import GivenData, GoneOnFrom
 from holdfast.shown_text import pasted
 from holdfast.written_files import FileSize, LeftThere, OutputWishes
 
@@ -274,9 +274,9 @@ class Submission:
     output_wishes: OutputWishes = OutputWishes()
     command: tuple[str, ...] = ()
     """The words of the run, if they are more than a script's name and `arguments`."""
-    folder: str = ""
-    """Where it starts, relative to the project."""
+    folder: str = ""  # where it starts, relative to the project
     earlier: GoneOnFrom | None = None
+    data: tuple[GivenData, ...] = ()
     format: int = RECORD_FORMAT
 
 

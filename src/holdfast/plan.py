@@ -158,6 +158,16 @@ class EarlierRun:
 
 
 @dataclass(frozen=True)
+class DataFolder:
+    """Data at `source` on the host, which the run finds at `target` in its working folder. `digest` names what was sent
+    to the host; empty for what lies there anyway."""
+
+    source: Text
+    target: str
+    digest: str = ""
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything the supervisor will do, printed by `--dry-run`. `run` and `project` are ids."""
 
@@ -181,4 +191,5 @@ class Plan:
     engine: EnginePlan = EnginePlan()
     earlier: EarlierRun | None = None
     """None: it begins with the snapshot's files alone."""
+    data: tuple[DataFolder, ...] = ()
     format: int = RECORD_FORMAT

@@ -28,6 +28,7 @@ WITH_VALUE = frozenset(
         "--secret",
         "--env",
         "--from",
+        "--data",
         "--processes-per-node",
         "-d",
         "--conda-file",

@@ -22,7 +22,7 @@ from holdfast.cli.submit_options import (
     build_options,
     command_options,
     environment_options,
-    from_option,
+    given_options,
     gpu_options,
     outputs_options,
 )
@@ -36,14 +36,13 @@ from holdfast.model import Run
 from holdfast.presenting.lines import short_id
 from holdfast.presenting.plan_page import plan_lines
 from holdfast.presenting.run_words import ending_lines
-from holdfast.project.earlier_wish import EarlierWish
 from holdfast.project.folder import Project
 from holdfast.project.gpu_wishes import GpuWishes
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.submit_request import CommandWishes, EnvironmentWishes, SubmitRequest
+from holdfast.workbench.submitting.submit_request import CommandWishes, EnvironmentWishes, GivenWishes, SubmitRequest
 
 
 @click.command(
@@ -76,7 +75,7 @@ from holdfast.workbench.submitting.submit_request import CommandWishes, Environm
     help="Spark dependencies, instead of the run configuration's.",
 )
 @command_options
-@from_option
+@given_options
 @outputs_options
 @environment_options
 @gpu_options
@@ -93,7 +92,7 @@ def submit_command(
     grace: float | None,
     secrets: tuple[str, ...],
     how: CommandWishes,
-    earlier: EarlierWish | None,
+    given: GivenWishes,
     conda_file: str | None,
     spark_file: str | None,
     outputs: dict[str, Any],
@@ -128,7 +127,7 @@ def submit_command(
         environment=wishes,
         gpu=gpu,
         how=how,
-        earlier=earlier,
+        given=given,
     )
     project = current_project(context)
     warn_misplaced(project, request, context)

@@ -163,6 +163,22 @@ class Client:
             {"project": project, "run": run, "digests": [*digests], "offset": offset},
         )
 
+    def keep_data(self, digest: str, name: str) -> replies.LeftFiles:
+        """Make a data folder of contents that have arrived. Raises FarSideError `incomplete` where some have not."""
+        return self._request("data-keep", replies.LeftFiles, {"digest": digest, "name": name})
+
+    def data_list(self) -> tuple[replies.KeptData, ...]:
+        """The one that was used last first."""
+        return self._request("data-list", tuple[replies.KeptData, ...])
+
+    def look_at_data(self, path: str) -> replies.SeenData:
+        """What lies at a path of the host. Raises FarSideError `not-found`."""
+        return self._request("data-look", replies.SeenData, {"path": path})
+
+    def remove_data(self, digest: str) -> Reply[replies.Bytes]:
+        """Gone already is success. Raises FarSideError `living` while a run reads it."""
+        return self._send("data-remove", replies.Bytes, {"digest": digest})
+
     def remove(self, what: Fields) -> Reply[replies.Bytes]:
         """Remove a run (`project`, `run`) or an `environment`; gone already is success. Raises FarSideError
         `living`."""

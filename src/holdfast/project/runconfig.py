@@ -11,6 +11,8 @@ from holdfast.errors import UsageError, nearest
 from holdfast.frozen import dataclass, field
 from holdfast.project.compute import compute_names
 from holdfast.project.credentials import looks_secret
+from holdfast.project.data_wishes import KEY as DATA
+from holdfast.project.data_wishes import DataWish, read_data
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
 from holdfast.project.gpu_wishes import KEYS as GPU_KEYS
 from holdfast.project.gpu_wishes import GpuWishes, read_wishes, render_wishes
@@ -42,6 +44,7 @@ KEYS = (
     "GraceTime",
     "Outputs",
     "OutputsLimit",
+    DATA,
     *GPU_KEYS,
 )
 DATA_KEYS = ("UseSampling", "DataSourceSettings", "DataSourceSubstitutions")
@@ -69,6 +72,7 @@ class RunConfiguration:
     grace_time: float | None = None
     outputs: tuple[str, ...] = ()
     outputs_limit: int | None = None
+    data: tuple[DataWish, ...] = ()
     gpu: GpuWishes = GpuWishes()
     ignored: tuple[str, ...] = ()
     file: str | None = None
@@ -117,6 +121,7 @@ def examine_runconfig(
         grace_time=_duration(fields, "GraceTime", least=0.0),
         outputs=_globs(fields),
         outputs_limit=_limit(fields),
+        data=read_data(fields),
         gpu=read_wishes(fields),
         ignored=tuple(key for key in DATA_KEYS if fields.document.entry(key)),
         file=relative,
@@ -152,6 +157,8 @@ def render_runconfig(configuration: RunConfiguration) -> str:
         lines += ["Outputs:", *(f"  - {render_scalar(each)}" for each in configuration.outputs)]
     if configuration.outputs_limit is not None:
         lines.append(f"OutputsLimit: {render_limit(configuration.outputs_limit)}")
+    if configuration.data:
+        lines += [f"{DATA}:", *(f"  - {render_scalar(str(each))}" for each in configuration.data)]
     lines += render_wishes(configuration.gpu)
     return "\n".join(lines) + "\n"
 

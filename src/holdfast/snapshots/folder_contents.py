@@ -65,22 +65,23 @@ def list_folder(root: str) -> dict[str, str]:
     return found
 
 
-def read_contents(places: Mapping[str, str], state: Path | None = None) -> Reading:
-    """The contents at `places`, by their paths in the manifest. `state`: a folder that remembers them. Raises
-    ProjectError for what cannot be read, or changes meanwhile."""
+def read_contents(places: Mapping[str, str], state: Path | None = None, keeps: bool = True) -> Reading:
+    """The contents at `places`, by their paths in the manifest. `state`: a folder that remembers them; `keeps`: what is
+    read now, too. Raises ProjectError for what cannot be read, or changes meanwhile."""
     cache = Cache() if state is None else load_cache(state)
     stats = {path: _stat(place) for path, place in places.items()}
     known = {path: old for path, old in cache.known.items() if path in stats and _stamp(stats[path]) == old[:4]}
     unread = [path for path in places if path not in known]
     total, done = sum(stats[path].st_size for path in unread), 0
     if unread or len(known) < len(cache.known):
-        with contextlib.nullcontext(NoCache()) if state is None else writing_cache(state) as writer:
+        is_kept = state is not None and keeps
+        with writing_cache(state) if state is not None and keeps else contextlib.nullcontext(NoCache()) as writer:
             lasting = dict(known)
             for path in unread:
                 yield done, total
                 entry = yield from _entry(places[path], done, total)
                 known[path], done = entry, done + entry[2]
-                if state is not None and _may_enter(writer, entry):
+                if is_kept and _may_enter(writer, entry):
                     lasting[path] = entry
             writer.commit(Cache(known=lasting))
     rows = [(path, each[4], each[5], 0 if each[4] == "l" else each[2]) for path, each in known.items()]

@@ -257,7 +257,8 @@ class Contained:
         own += [_at_its_path(SHIPPED, False)] + furniture.folders()
         share = Volume(script.share, self.wanted.share.rstrip("/") or "/", True)
         accounts = furniture.accounts(self.image, self.inside)
-        return tuple(outfit.under_real_names(own) + [share] + accounts) + self.wanted.volumes
+        data = outfit.data_volumes(self._bound.get("data") or [], os.path.join(self.folder, "work"))
+        return tuple(outfit.under_real_names(own) + [share] + accounts) + self.wanted.volumes + data
 
     def _task(self, script: RunCommand) -> Dict[str, Any]:
         proxies = outfit.proxies(self.docker.environment, self.image.environment)

@@ -189,7 +189,7 @@ def _passing(home: Home) -> Iterator[str]:
         if name.startswith(Home.PASSING):
             yield os.path.join(home.path, name)
     projects = [os.path.join(home.runs(), project) for project in names(home.runs())]
-    for folder in [home.versions()] + projects:
+    for folder in [home.versions(), home.data()] + projects:
         for name in names_in(folder):
             if name.startswith((".new-", REMOVING)):
                 yield os.path.join(folder, name)

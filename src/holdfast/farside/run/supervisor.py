@@ -131,7 +131,8 @@ class Supervisor:
         if container is not None:
             from holdfast.farside.run.contained_run import ContainedRun
 
-            bound = dict(bind(container, facts), asked_by=asked_by(self.plan))
+            data = bind(self.plan.get("data") or [], facts)
+            bound = dict(bind(container, facts), asked_by=asked_by(self.plan), data=data)
             self.runner = ContainedRun(self.home, self.attendance.supervision(), self.attendant, bound)
             self.attendance.monitors, self.attendance.tells_swept = self.runner.monitors, self.runner.tells_swept
         return self.runner
@@ -147,6 +148,10 @@ class Supervisor:
         self.laid_out = files.materialise(self.plan["snapshot"], bind(self.plan["stores"], facts), self.work)
         if self.plan.get("earlier") is not None:
             self._lay_earlier(bind(self.plan["earlier"], facts))
+        if self.plan.get("data"):
+            from holdfast.farside.run.data_links import link_data
+
+            link_data(self.home, bind(self.plan["data"], facts), self.work, self.plan.get("container") is not None)
 
     def _lay_earlier(self, earlier: Dict[str, Any]) -> None:
         from holdfast.farside.run.laid_files import lay

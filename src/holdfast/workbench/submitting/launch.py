@@ -42,7 +42,9 @@ _NO_RUN_YET = "<run>"
 def rehearse(intent: Intent, context: Context) -> Iterator[events.Event]:
     """Up to the plan, which is shown and not carried out."""
     yield from _warnings(intent, context)
-    snapshot = yield from _snapshot(intent, context, LookingStore(_objects(intent.project)))
+    store = LookingStore(_objects(intent.project))
+    snapshot = yield from _snapshot(intent, context, store)
+    intent = yield from _with_data(intent, store, snapshot.digest, None, context)
     yield events.Planned(make_plan(intent, Identity(_NO_RUN_YET, _NO_RUN_YET, snapshot.digest), context))
 
 
@@ -50,7 +52,8 @@ def launch(
     intent: Intent, connection: Connection, secrets: Mapping[str, str], context: Context, wait: bool
 ) -> Iterator[events.Event]:
     yield from _warnings(intent, context)
-    snapshot = yield from _snapshot(intent, context, ObjectStore(_objects(intent.project)))
+    store = ObjectStore(_objects(intent.project))
+    snapshot = yield from _snapshot(intent, context, store)
     if intent.request.environment.ship_packages:
         from holdfast.workbench.submitting.ship_packages import ship
 
@@ -59,6 +62,7 @@ def launch(
         from holdfast.workbench.submitting.earlier_files import settle
 
         intent = yield from settle(intent, intent.earlier, connection, context)
+    intent = yield from _with_data(intent, store, snapshot.digest, connection, context)
     folders = RunFolders(intent.project.state_directory)
     run_id = folders.reserve(run_prefix(intent.project.name), context.now())
     with contextlib.ExitStack() as stack:
@@ -71,6 +75,16 @@ def launch(
         yield events.RunStarted(run_id, queued)
         if wait:
             yield from Follower(session).follow()
+
+
+def _with_data(
+    intent: Intent, store: ObjectStore, snapshot: str, connection: Connection | None, context: Context
+) -> Generator[events.Event, None, Intent]:
+    if not intent.configuration.run.data or intent.request.prepare_only:
+        return intent
+    from holdfast.workbench.submitting.given_data import settle as settle_data
+
+    return (yield from settle_data(intent, store.read(snapshot), connection, context))
 
 
 def _record(
@@ -91,7 +105,7 @@ def _record(
     except BaseException:
         folders.abandon(run_id)
         raise
-    return Order(plan, encode(submission), configuration)
+    return Order(plan, encode(submission), configuration, data=intent.given.sent)
 
 
 def _warnings(intent: Intent, context: Context) -> Iterator[events.Event]:
@@ -199,6 +213,7 @@ def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
         output_wishes=_output_wishes(intent),
         command=job.command,
         folder=job.folder,
+        data=intent.given.recorded,
         earlier=None if intent.earlier is None else GoneOnFrom(intent.earlier.run, intent.earlier.path),
     )
 

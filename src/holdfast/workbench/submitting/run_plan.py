@@ -5,12 +5,24 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.containers import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
 from holdfast.farside.gpu.request import GpuRequest
 from holdfast.frozen import dataclass, replace
-from holdfast.plan import Command, ContainerPlan, EarlierRun, EnvironmentPlan, Hole, Plan, RunLimits, Text, text
+from holdfast.plan import (
+    Command,
+    ContainerPlan,
+    DataFolder,
+    EarlierRun,
+    EnvironmentPlan,
+    Hole,
+    Plan,
+    RunLimits,
+    Text,
+    text,
+)
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
@@ -23,8 +35,30 @@ from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.submit_request import CommandWishes, SubmitRequest
 from holdfast.workbench.submitting.variables import given_variables, path_variables
 
+if TYPE_CHECKING:
+    from holdfast.given_files import GivenData
+    from holdfast.snapshots.folder_contents import FolderContents
+
 _DEFAULT_GRACE = 10.0
 SHORTEST_SECRET = 4
+
+
+class SentData(NamedTuple):
+    """Data that the host gets, if it has not, under the name that people call it by."""
+
+    name: str
+    contents: FolderContents
+
+
+class Given(NamedTuple):
+    """Of all data of a run: what its plan has, what its record says, and what the host needs."""
+
+    planned: tuple[DataFolder, ...] = ()
+    recorded: tuple[GivenData, ...] = ()
+    sent: tuple[SentData, ...] = ()
+
+    def plus(self, other: Given) -> Given:
+        return Given(self.planned + other.planned, self.recorded + other.recorded, self.sent + other.sent)
 
 
 @dataclass(frozen=True)
@@ -38,6 +72,7 @@ class Intent:
     product: Product
     shipped: EnvironmentPlan | None = None
     """The environment with packages that this machine sends, once they are known."""
+    given: Given = Given()
     earlier: EarlierRun | None = None
     """What it goes on from; whether that is on the host is known once that was asked."""
 
@@ -86,6 +121,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
         gpu=gpu,
         engine=intent.product.engine,
         earlier=intent.earlier,
+        data=intent.given.planned,
     )
 
 

@@ -153,6 +153,10 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     if request.how.variables:
         variables = {**configuration.run.environment_variables, **dict(request.how.variables)}
         configuration = replace(configuration, run=replace(configuration.run, environment_variables=variables))
+    if request.given.data or configuration.run.data:
+        from holdfast.workbench.submitting.given_data import with_data
+
+        configuration = with_data(configuration, request.given.data, project, context)
     job = find_job(project, request, configuration, context)
     product = product_of(configuration.target, context, wanted_secrets(request, configuration))
     if product.is_this_system and configuration.environment is None and request.environment.of_run is None:
@@ -163,7 +167,7 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     else:
         project = ensure_identity(project, context.user_home)
         ensure_state_directory(project, context.user_home)
-    return Intent(project, request, configuration, job, product, earlier=_earlier(project, request.earlier))
+    return Intent(project, request, configuration, job, product, earlier=_earlier(project, request.given.earlier))
 
 
 def _earlier(project: Project, wish: EarlierWish | None) -> EarlierRun | None:
