@@ -163,7 +163,7 @@ class Client:
             {"project": project, "run": run, "digests": [*digests], "offset": offset},
         )
 
-    def keep_data(self, digest: str, name: str) -> replies.LeftFiles:
+    def data_keep(self, digest: str, name: str) -> replies.LeftFiles:
         """Make a data folder of contents that have arrived. Raises FarSideError `incomplete` where some have not."""
         return self._request("data-keep", replies.LeftFiles, {"digest": digest, "name": name})
 
@@ -171,11 +171,11 @@ class Client:
         """The one that was used last first."""
         return self._request("data-list", tuple[replies.KeptData, ...])
 
-    def look_at_data(self, path: str) -> replies.SeenData:
+    def data_look(self, path: str) -> replies.SeenData:
         """What lies at a path of the host. Raises FarSideError `not-found`."""
         return self._request("data-look", replies.SeenData, {"path": path})
 
-    def remove_data(self, digest: str) -> Reply[replies.Bytes]:
+    def data_remove(self, digest: str) -> Reply[replies.Bytes]:
         """Gone already is success. Raises FarSideError `living` while a run reads it."""
         return self._send("data-remove", replies.Bytes, {"digest": digest})
 

@@ -18,6 +18,7 @@ from holdfast.farside.run.liveness import adjudicate, has_ended, is_alive
 from holdfast.farside.system import foreign, lost_locks
 from holdfast.farside.system.files import REMOVING, names_in, read_json, read_record, remove_path, size_freed
 from holdfast.farside.system.journal import events_there
+from holdfast.farside.system.kept_data import kept as kept_data
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, SHIPPED, Home, object_path
 from holdfast.farside.system.processes import pids
 from holdfast.farside.system.refusal import Refused
@@ -84,6 +85,8 @@ def sweep(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
         removed += _counted("cache", cache)
         if cache is None:
             kept.append(["cache", "an environment is being built"])
+    if kept_data(home):
+        kept.append(["data", "later runs may read it; see: holdfast data list"])
     return {"removed": removed, "kept": kept}
 
 

@@ -29,7 +29,7 @@ def remove_data(host: Host, data: Sequence[KeptData]) -> Iterator[events.Removed
     with host.connect() as connection:
         for each in data:
             try:
-                removed = Client(connection).remove_data(each.digest).wait().removed
+                removed = Client(connection).data_remove(each.digest).wait().removed
             except FarSideError as error:
                 if error.kind != "living":
                     raise

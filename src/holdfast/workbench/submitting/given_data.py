@@ -72,7 +72,7 @@ def send_data(connection: Connection, data: tuple[SentData, ...]) -> Iterator[ev
     far = Client(connection)
     for name, contents in data:
         try:
-            far.keep_data(contents.digest, name)
+            far.data_keep(contents.digest, name)
         except FarSideError as error:
             if error.kind != "incomplete":
                 raise
@@ -83,7 +83,7 @@ def send_data(connection: Connection, data: tuple[SentData, ...]) -> Iterator[ev
         sender.announce(at_once=0)
         yield from sender.complete()
         sender.confirm()
-        far.keep_data(contents.digest, name)
+        far.data_keep(contents.digest, name)
 
 
 def _typed(source: str, context: Context) -> str:
@@ -119,7 +119,7 @@ def _there(wish: DataWish, connection: Connection | None) -> Given:
     record = GivenData(wish.target, f"{wish.place}:{path}", is_listing=True)
     if connection is not None:
         try:
-            seen = Client(connection).look_at_data(path)
+            seen = Client(connection).data_look(path)
         except FarSideError as error:
             if error.kind != "not-found":
                 raise
