@@ -30,7 +30,7 @@ def missing_file_sentence(
     if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
         return ""
     text = _tail(folders.path(run.run_id) / "driver_log")
-    for relative in _candidates(text, run.run_id, run.submission.folder):
+    for relative in _candidates(text, _project_there(folders, run.run_id), run.submission.folder):
         if os.path.exists(root / relative):
             found = _rule(root, relative, environment)
             if found:
@@ -107,13 +107,22 @@ def _tail(path: Path) -> str:
         return ""
 
 
-def _candidates(text: str, run_id: str, folder: str) -> list[str]:
-    """Paths relative to the project that the output's last words may mean, the last mentioned first. `folder` is where
-    the run started."""
+def _project_there(folders: RunFolders, run_id: str) -> str:
+    """The end of the project's path on the run's machine, with a slash on both sides."""
+    try:
+        place = folders.plan(run_id).get("place")
+    except HoldfastError:
+        place = None
+    return "/".join(("", run_id, "work", *([place] if place and isinstance(place, str) else []), ""))
+
+
+def _candidates(text: str, there: str, folder: str) -> list[str]:
+    """Paths relative to the project that the output's last words may mean, the last mentioned first. `there`: before
+    it in the words of the machine; `folder` is where the run started."""
     found: list[str] = []
     for pattern in _MISSING:
         for name in re.findall(pattern, text):
-            inside = name.partition("/".join(("", run_id, "work", "")))[2] or os.path.join(folder, name)
+            inside = name.partition(there)[2] or os.path.join(folder, name)
             normal = os.path.normpath(inside)
             if not os.path.isabs(normal) and not normal.startswith(".."):
                 found.append(normal)
