@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.farside.system.own_files import CACHES as CACHES_OF_RUNS
 from holdfast.project.include_wishes import as_typed, checked_include
-from holdfast.snapshots import ignored_answers, ignored_groups
+from holdfast.snapshots import ignored_answers
 from holdfast.snapshots.file_kinds import CACHES
 from holdfast.snapshots.ignore import begin_listing, list_files
 from holdfast.snapshots.ignored_answers import IgnoredAnswers, read_answers, write_answers
@@ -111,7 +111,12 @@ def test_a_huge_ignored_folder_is_counted_up_to_a_limit(tree, write, monkeypatch
     (tree / ".gitignore").write_text("data/\n")
     scanned = []
     real = os.scandir
-    monkeypatch.setattr(ignored_groups.os, "scandir", lambda path: (scanned.append(path), real(path))[1])
+
+    def scandir(path: str) -> object:
+        scanned.append(path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
     (group,) = look(tree, limits=LookLimits(measured=30, seconds=60.0))
     assert group.is_part
     assert group.is_large

@@ -111,9 +111,7 @@ def test_the_command_has_the_words_folder_and_globs_of_the_run(root):
 
 def test_a_large_folder_is_offered_as_data(root, monkeypatch):
     monkeypatch.setattr(ignored_groups, "BETTER_AS_DATA", Amount(bytes=0, files=1))
-    assert said(root, missing("data/w.bin")).endswith(
-        "Send the folder once per machine: holdfast submit --data data:data train.py"
-    )
+    assert said(root, missing("data/w.bin")).endswith("holdfast submit --data data:data train.py")
 
 
 def test_a_file_that_an_earlier_run_wrote_names_the_newest_such_run(root):

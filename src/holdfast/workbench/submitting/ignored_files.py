@@ -28,15 +28,15 @@ def included(intent: Intent) -> Include:
     return Include(typed, intent.configuration.run.include, agreed)
 
 
-def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[events.Event, None, bool]:
-    """Name the groups that were not named before. Whether the user wants some of them shipped from now on, so that the
-    snapshot has to be taken again."""
+def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[events.Event, None, tuple[str, ...]]:
+    """Name the groups that were not named before. Globs of those that the user wants shipped from now on: the snapshot
+    has to be taken again with them."""
     project, answers = intent.project, read_answers(intent.project.state_directory)
     if answers.is_quiet:
-        return False
+        return ()
     ignored = find_ignored(project.root, snapshot.paths, answers.named)
     if not ignored.groups:
-        return False
+        return ()
     entries = {entry for each in ignored.groups for entry in each.entries}
     answers = replace(answers, named=answers.named | entries)
     small = [each for each in ignored.groups if not each.is_large]
@@ -46,7 +46,7 @@ def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[eve
     if reply is not None and not write_answers(project.state_directory, answers):
         yield events.Warned("The answer could not be written down.", f"Look at the disk of {project.state_directory}.")
     yield from _confirmed(globs, reply)
-    return bool(globs)
+    return tuple(globs)
 
 
 def _tell(

@@ -119,9 +119,13 @@ def _objects(project: Project) -> Path:
 
 def _snapshot(intent: Intent, context: Context, store: ObjectStore) -> Generator[events.Event, None, Snapshot]:
     project = intent.project
-    snapshot = yield from _in_background(project, Selection(context.environment, included(intent)), store)
-    if store.keeps and not intent.request.prepare_only and (yield from offer(intent, snapshot, context)):
-        snapshot = yield from _in_background(project, Selection(context.environment, included(intent)), store)
+    include = included(intent)
+    snapshot = yield from _in_background(project, Selection(context.environment, include), store)
+    if store.keeps and not intent.request.prepare_only:
+        agreed = yield from offer(intent, snapshot, context)
+        if agreed:
+            include = replace(include, agreed=(*include.agreed, *agreed))
+            snapshot = yield from _in_background(project, Selection(context.environment, include), store)
     for warning in snapshot.warnings:
         yield events.Warned(f"{warning.path}: {warning.message}" if warning.path else warning.message, warning.remedy)
     if not intent.request.prepare_only:
