@@ -22,7 +22,8 @@ PASSWORD_VARIABLE = "HOLDFAST_PASSWORD"  # noqa: S105 - the name of a variable, 
 @dataclass(frozen=True)
 class Context:
     """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was
-    typed, `ask` answers questions of ssh (None: the user cannot be asked). `only_looks`: the command starts no program
+    typed, `ask` answers questions of ssh, `ask_line` those of Holdfast (None: the user cannot be asked; an answer of
+    None: there was none). `only_looks`: the command starts no program
     that a project names, or that chooses by the project's files."""
 
     home: Path
@@ -32,6 +33,7 @@ class Context:
     now: Callable[[], float] = time.time
     boot_clock: Callable[[], SinceBoot | None] = read_boot_clock
     ask: Ask | None = None
+    ask_line: Callable[[str], str | None] | None = None
     only_looks: bool = False
 
     def for_children(self) -> dict[str, str]:
