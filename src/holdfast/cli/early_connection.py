@@ -36,6 +36,8 @@ WITH_VALUE = frozenset(
         "--outputs",
         "--outputs-limit",
         "--environment-of",
+        "--extra",
+        "--group",
         "-o",
         "--output",
         "--query",
