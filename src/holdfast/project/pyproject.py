@@ -53,6 +53,16 @@ def is_project(root: Path, relative: str) -> bool:
     return bool(problems) or (file is not None and bool(file.table("project") or file.table("tool", "poetry")))
 
 
+def extras_in(root: Path, relative: str) -> dict[str, set[str]]:
+    """Names of the packages in each extra; none where the file cannot be read."""
+    file, _ = _open_pyproject(root, relative)
+    found: dict[str, set[str]] = {}
+    for name, lines in file.table("project", "optional-dependencies").items() if file is not None else ():
+        parsed = [parse_package(each) for each in lines if isinstance(each, str)] if isinstance(lines, list) else []
+        found[name] = {each.name for each in parsed if isinstance(each, RequiredPackage)}
+    return found
+
+
 def read_indexes(root: Path, relative: str) -> tuple[RequirementLines, str | None, Requirement | None]:
     """Where the packages of a lock come from, and the wish for a Python: all that a lock leaves to this file."""
     file, problems = _open_pyproject(root, relative)

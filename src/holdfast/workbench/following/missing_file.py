@@ -1,5 +1,5 @@
 """When a script dies on a missing file that is in the project: which ignore rule left it out of the snapshot, and
-which lines let it in. When it dies on a module that the user's own Python does not have: where to name its package."""
+which lines let it in."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from holdfast.errors import HoldfastError
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Reason, Run
-from holdfast.project.folder import CONFIGURATION_FOLDER
+from holdfast.workbench.following.missing_module import missing_module_sentence
 
 _TAIL = 16384
 _MISSING = (
@@ -20,7 +19,6 @@ _MISSING = (
     r"(?<![^\s'\":])([^\s'\":]+): No such file or directory",
 )
 _MODULE = r"No module named '([A-Za-z0-9_.]+)'"
-_NO_MODULE_AT_LAST = rf"\nModuleNotFoundError: {_MODULE}\s*\Z"
 
 
 def missing_file_sentence(
@@ -35,43 +33,7 @@ def missing_file_sentence(
             found = _rule(root, relative, environment)
             if found:
                 return found
-    missed = re.search(_NO_MODULE_AT_LAST, text)
-    is_own_python = run.environment is None and run.image is None
-    return _missing_package(root, folders, run, missed[1].split(".")[0]) if missed and is_own_python else ""
-
-
-def _missing_package(root: Path, folders: RunFolders, run: Run, module: str) -> str:
-    """Empty for a module that is somewhere in the project: it is not a matter of packages."""
-    target = run.submission.target
-    if not module or _has_module(root, module):
-        return ""
-    file = f"{CONFIGURATION_FOLDER}/{target}.compute"
-    setting = "`userManagedEnvironment: false`"
-    setting = setting if os.path.exists(root / file) else f"`type: local` and {setting}"
-    packages = _packages_file(folders, run.run_id)
-    return (
-        f"The target `{target}` runs on your own Python, which has no `{module}`. Install it there, or have an "
-        f"environment built: name its package in {packages}, and write {setting} into {file}."
-    )
-
-
-def _has_module(root: Path, module: str) -> bool:
-    """At the top or in a folder there. Asked of names that a script printed: they may be too long for any file."""
-    try:
-        folders = [os.fspath(root), *(each.path for each in os.scandir(root) if each.is_dir())]
-    except OSError:
-        return False
-    return any(os.path.exists(os.path.join(folder, f"{module}{end}")) for folder in folders for end in ("", ".py"))
-
-
-def _packages_file(folders: RunFolders, run_id: str) -> str:
-    """As the run was submitted."""
-    from holdfast.project.runconfig import CONDA_FILE
-
-    try:
-        return str(folders.configuration(run_id)["run_configuration"]["conda_dependencies_file"])
-    except (HoldfastError, LookupError, TypeError):
-        return CONDA_FILE
+    return missing_module_sentence(root, folders, run, text)
 
 
 def _rule(root: Path, relative: str, environment: Mapping[str, str] | None) -> str:
