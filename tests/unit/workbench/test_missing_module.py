@@ -117,6 +117,16 @@ def test_ones_own_python_is_named_with_the_line_that_installs(root):
     assert "pip install" not in elsewhere
 
 
+def test_a_program_that_is_missing_leads_to_its_package(root):
+    why = "there is no program `deepspeed` on the PATH of this run"
+    built = replace(BUILT, ending=Ending(Reason.CANNOT_START, detail=why))
+    said(root, "six")
+    folders = RunFolders(root.parent / "state")
+    assert missing_file_sentence(root, folders, built).endswith("Add a line to requirements.txt: deepspeed")
+    other = replace(built, ending=Ending(Reason.CANNOT_START, detail="there is no program `other` on the PATH"))
+    assert missing_file_sentence(root, folders, other) == ""
+
+
 def test_modules_that_no_package_brings_have_sentences_of_their_own(root):
     assert "`import holdfast` has log" in said(root, "azureml.core")
     assert said(root, "apex.amp").startswith("No package on the index brings `apex.amp`")

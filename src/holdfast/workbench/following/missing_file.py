@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Reason, Run
-from holdfast.workbench.following.missing_module import missing_module_sentence
+from holdfast.workbench.following.missing_module import missing_module_sentence, missing_program_sentence
 
 _TAIL = 16384
 _MISSING = (
@@ -25,6 +25,8 @@ def missing_file_sentence(
     root: Path, folders: RunFolders, run: Run, environment: Mapping[str, str] | None = None
 ) -> str:
     """Empty when the run did not fail, or missed nothing that something can be said of. `environment` is for git."""
+    if run.ending is not None and run.ending.reason is Reason.CANNOT_START:
+        return missing_program_sentence(root, folders, run, run.ending.detail)
     if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
         return ""
     text = _tail(folders.path(run.run_id) / "driver_log")

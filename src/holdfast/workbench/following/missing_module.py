@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.frozen import dataclass
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
-from holdfast.project.packages_wish import SETUP_FILES, split_parts
+from holdfast.project.packages_wish import PROGRAMS, SETUP_FILES, split_parts
 from holdfast.project.runconfig import CONDA_FILE
 from holdfast.shown_text import pasted
 
@@ -108,6 +108,19 @@ def missing_module_sentence(root: Path, folders: RunFolders, run: Run, text: str
     if module.split(".")[0] == "azureml":
         return _AZUREML % module
     return _to_add(root, _record(folders, run), module, run)
+
+
+def missing_program_sentence(root: Path, folders: RunFolders, run: Run, why: str) -> str:
+    """`why` the command could not be started. Empty where that is not a known program that is missing."""
+    found = re.match(r"there is no program `([\w.-]{1,40})`", why)
+    package = PROGRAMS.get(found[1]) if found else None
+    if found is None or package is None:
+        return ""
+    add = _where_to_add(root, _record(folders, run).file, package)
+    brings = f"The package {package} brings `{found[1]}`."
+    if run.environment is not None:
+        return f"{brings} {add[:1].upper()}{add[1:]}"
+    return f"{brings} Install it on the target, or {add}, and submit with -d FILE"
 
 
 def _in_project(root: Path, module: str, folder: str) -> str | None:

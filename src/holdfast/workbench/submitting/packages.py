@@ -26,7 +26,7 @@ def read_configuration(project: Project, request: SubmitRequest, context: Contex
     if choice is None or not is_open or context.choose is None or context.only_looks or wish.parts:
         return configuration
     among = (choice.written, *choice.others)
-    chosen = context.choose("Several files list packages. Which one is this project's?", (*among, NONE))
+    chosen = context.choose(_WHICH, (*among, NONE))
     if chosen is None:
         return configuration
     from holdfast.project.packages_search import remember
@@ -34,6 +34,9 @@ def read_configuration(project: Project, request: SubmitRequest, context: Contex
     ensure_state_directory(project, context.user_home)
     remember(project, among, chosen)
     return load_configuration(project, request.run_configuration, request.target, wish, spark)
+
+
+_WHICH = "Several files list packages. Which one are runs to have? (none: the target's own Python as it is)"
 
 
 def wish_of(project: Project, request: SubmitRequest, context: Context) -> PackagesWish:
@@ -73,8 +76,9 @@ def packages_news(
     elif not choice.written:
         yield events.Noted(_NO_PACKAGES)
     elif choice.is_found:
+        how = "your choice" if choice.is_remembered else "found"
         others = f"; also here: {', '.join(choice.others)}" if choice.others else ""
-        yield events.Noted(f"Packages: {choice.written} (found{others}). Another: -d FILE; {whose} own Python: -d none")
+        yield events.Noted(f"Packages: {choice.written} ({how}{others}). Another: -d FILE; {whose} own Python: -d none")
 
 
 _NO_PACKAGES = (
