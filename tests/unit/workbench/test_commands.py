@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import HoldfastError, ProjectError, UsageError
+from holdfast.errors import ProjectError, UsageError
 from holdfast.project.configuration import load_configuration
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.job import Job, find_job, not_found
@@ -173,7 +173,7 @@ def test_a_command_of_the_argument_vector_runs_in_the_projects_folder(tmp_path):
         ("python tran.py", ProjectError, "no script `tran.py`"),
         ("package", ProjectError, "`package` is a folder"),
         ("notes.txt", ProjectError, "neither a Python file nor executable"),
-        ("book.ipynb", HoldfastError, "is a notebook"),
+        ("book.ipynb", ProjectError, "cannot be read as a notebook"),
         ("../elsewhere.py", ProjectError, "outside the project"),
         ("python", UsageError, "needs a script or a module"),
         ("-u", UsageError, "Python needs a script"),

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from holdfast.errors import NotAvailable, ProjectError, nearest
+from holdfast.errors import ProjectError, nearest
 from holdfast.frozen import dataclass
 from holdfast.regular_files import open_regular
 from holdfast.shown_text import one_line, pasted
@@ -68,7 +68,7 @@ def find_file(place: CommandFolder, word: str, for_python: bool = False) -> Name
     path, typed = full.relative_to(place.root).as_posix(), os.path.relpath(full, place.root / place.folder)
     typed = word if typed == os.path.normpath(word) else typed
     typed = f"./{typed}" if typed.startswith("-") else typed  # an option, to what starts it
-    if for_python or full.suffix in (".py", ".pyw"):
+    if for_python or full.suffix in (".py", ".pyw", ".ipynb"):
         return NamedFile(path, typed)
     return _started_by_itself(full, NamedFile(path, typed))
 
@@ -77,11 +77,6 @@ def _started_by_itself(full: Path, file: NamedFile) -> NamedFile:
     beginning = _beginning(full)
     if beginning.startswith(b"#!"):
         return _by_its_line(beginning, file)
-    if full.suffix == ".ipynb":
-        raise NotAvailable(
-            f"`{file.path}` is a notebook, which does not run in this version yet.",
-            f"Make a script of it: jupyter nbconvert --to script {pasted(file.path)}",
-        )
     direct = file.typed if "/" in file.typed else f"./{file.typed}"
     if os.access(full, os.X_OK):
         if _PYTHON.fullmatch(full.name):
