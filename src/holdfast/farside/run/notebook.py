@@ -9,13 +9,14 @@ The run's Python needs nbclient and ipykernel; apart from these, this is the sta
 
 import asyncio
 import os
+import queue
 import re
 import resource
 import shutil
 import signal
 import sys
 from importlib import import_module
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 sys.path[:] = [each for each in sys.path if os.path.abspath(each or ".") != os.path.dirname(os.path.abspath(__file__))]
 
@@ -27,6 +28,8 @@ PARAMETERS, INJECTED = "parameters", "injected-parameters"
 _LONGEST_ERROR = 300
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]?[@-~]")
 _NO_INPUT = "StdinNotImplementedError"
+_SILENCE = 0.5
+"""Seconds without output after the last cell. A kernel sends five times a second what it has."""
 _OUTPUT_TIMEOUT = 60
 """Seconds for the last output of a cell: a machine may be busy."""
 
@@ -103,6 +106,8 @@ async def _execute(pages: ExecutedNotebook, kernel: NotebookKernel) -> int:
         _say(kernel.last_words())
         return 1
     execution.take_signals()
+    channel = client.kc.iopub_channel
+    channel.get_msg = execution.catching_late(channel.get_msg)
     try:
         return await execution.all_cells(client)
     finally:
@@ -114,7 +119,7 @@ def _client(execution: "Execution") -> Any:
 
     class Client(base):  # type: ignore[misc] # the project's own Python does not have nbclient
         def process_message(self, msg: Dict[str, Any], cell: Any, cell_index: int) -> Any:
-            execution.hear(msg)
+            execution.hear(msg, cell)
             try:
                 output = super().process_message(msg, cell, cell_index)
             finally:
@@ -170,6 +175,9 @@ class Execution:
         self._speech = Speech()
         self._stopped: Optional[int] = None
         self._has_exited = False
+        self._cells: Dict[str, Any] = {}
+        """By the request that executes each."""
+        self._request = ""
 
     def take_signals(self) -> None:
         """From now on, a request to end interrupts the cell."""
@@ -198,6 +206,8 @@ class Execution:
             if ended is not None:
                 code = ended
                 break
+        else:
+            await self._hear_the_rest(client.kc.iopub_channel)
         return code if self._stopped is None else -self._stopped
 
     async def _cell(self, client: Any, cell: Any, index: int, number: int) -> Optional[int]:
@@ -206,8 +216,10 @@ class Execution:
         try:
             await client.async_execute_cell(cell, index)
         except exceptions.CellExecutionError as error:
+            await self._hear_the_rest(client.kc.iopub_channel)
             return self._failed(cell, number, error)
-        except RuntimeError:  # a DeadKernelError is one
+        except exceptions.DeadKernelError:
+            await self._hear_the_rest(client.kc.iopub_channel)
             return self._dead(number)
         return self._exited(number, "") if self._has_exited else None
 
@@ -248,8 +260,37 @@ class Execution:
             self._speech.line("Cell %d ended the notebook." % number)
         return code
 
-    def hear(self, message: Dict[str, Any]) -> None:
+    def catching_late(self, get: Callable[..., Any]) -> Callable[..., Any]:
+        """What programs print that a cell starts may arrive after its end. nbclient takes nothing that late."""
+
+        async def get_and_look(*arguments: Any, **options: Any) -> Any:
+            message = await get(*arguments, **options)
+            request = message["parent_header"].get("msg_id", "")
+            if message["msg_type"] == "stream" and request in self._cells and request != self._request:
+                self._hear_late(message, self._cells[request])
+            return message
+
+        return get_and_look
+
+    async def _hear_the_rest(self, channel: Any) -> None:
+        """After the last cell."""
+        self._request = ""
+        try:
+            while True:
+                await channel.get_msg(timeout=_SILENCE)
+        except queue.Empty:
+            self.pages.write()
+
+    def _hear_late(self, message: Dict[str, Any], cell: Any) -> None:
+        content = message["content"]
+        self._speech.print(content["text"], is_error=content["name"] == "stderr")
+        cell["outputs"].append(import_module("nbformat.v4").output_from_msg(message))
+        join_text(cell["outputs"])
+
+    def hear(self, message: Dict[str, Any], cell: Any) -> None:
         """A message of the kernel. Errors are told at the end of their cell."""
+        self._request = message["parent_header"]["msg_id"]
+        self._cells[self._request] = cell
         content = message["content"]
         if message["msg_type"] == "stream":
             self._speech.print(content["text"], is_error=content["name"] == "stderr")

@@ -21,6 +21,7 @@ class NotebookKernel:
     def __init__(self, folder: str) -> None:
         os.environ.update(JUPYTER_RUNTIME_DIR=folder, IPYTHONDIR=os.path.join(folder, "ipython"))
         os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # a warning of the debugger, which is not used
+        os.environ.pop("PYTEST_CURRENT_TEST", None)  # with it, ipykernel leaves aside what programs print
         make: Any = import_module("jupyter_client.manager").AsyncKernelManager
         self.manager = make(kernel_spec_manager=_own_python())
         self.manager.connection_file = os.path.join(folder, "kernel.json")
