@@ -19,7 +19,7 @@ _CACHE = Path(__file__).resolve().parents[2] / ".cache" / "notebooks"
 
 def notebook(*cells: str, tagged: str = "") -> str:
     """The file's text. `tagged` is the source of a first cell with the tag `parameters`."""
-    sources = [(each, []) for each in cells]
+    sources: list[tuple[str, list[str]]] = [(each, []) for each in cells]
     tags = [(tagged, ["parameters"]), *sources] if tagged else sources
     made = [
         {
@@ -36,16 +36,21 @@ def notebook(*cells: str, tagged: str = "") -> str:
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": made})
 
 
-def active_python() -> dict[str, str]:
-    """Variables of a shell in which the environment with a kernel is active. It is made once, and kept."""
+def active_python(path: str = "") -> dict[str, str]:
+    """Variables of a shell in which the environment with a kernel is active. It is made once, and kept. `path` is the
+    PATH before."""
     name = hashlib.sha256(" ".join((sys.version, *PACKAGES)).encode()).hexdigest()[:16]
     place = _CACHE / name
     _CACHE.mkdir(parents=True, exist_ok=True)
     with locked(_CACHE / "lock"):
         if not (place / "complete").exists():
             shutil.rmtree(place, ignore_errors=True)
-            variables = {**os.environ, "VIRTUAL_ENV": str(place), "UV_CACHE_DIR": str(_CACHE.parent / "packages" / "uv")}
+            variables = {
+                **os.environ,
+                "VIRTUAL_ENV": str(place),
+                "UV_CACHE_DIR": str(_CACHE.parent / "packages" / "uv"),
+            }
             for words in (("venv", "-q", "--python", sys.executable, str(place)), ("pip", "install", "-q", *PACKAGES)):
                 subprocess.run([find_uv(), *words], env=variables, check=True)
             (place / "complete").touch()
-    return {"VIRTUAL_ENV": str(place), "PATH": f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    return {"VIRTUAL_ENV": str(place), "PATH": f"{place / 'bin'}{os.pathsep}{path or os.environ['PATH']}"}

@@ -15,12 +15,15 @@ CELLS = ("import holdfast, six, sys\nholdfast.log('loss', lr)\nprint(six.__name_
 def test_the_environment_of_a_notebook_has_what_runs_it(bench, target):
     bench.write("sub/t.ipynb", notebook(*CELLS, tagged="lr = 1"))
     bench.write("requirements.txt", "six\n")
-    if target == "local":
-        bench.write("aml_config/local.compute", "type: local\nuserManagedEnvironment: false\n")
+    managed = "userManagedEnvironment: false"
+    if "docker" in target:
+        bench.target(managed)
+    elif target == "local":
+        bench.write("aml_config/local.compute", f"type: local\n{managed}\n")
     else:
         file = bench.root / "aml_config" / "local.compute"
-        text = file.read_text().replace("userManagedEnvironment: true\n", "")
-        file.write_text(f"{text}userManagedEnvironment: false\n")
+        lines = [line for line in file.read_text().splitlines() if "userManaged" not in line]
+        file.write_text("\n".join([*lines, managed, ""]))
     done = bench.submit("-d", "requirements.txt", "-p", "lr=2", "sub/t.ipynb", timeout=240)
     assert "gets nbclient and ipykernel" in done.err
     assert "six True\n" in done.out and "Cell 4 failed: ZeroDivisionError: division by zero" in done.out

@@ -51,6 +51,9 @@ def test_a_notebook_that_is_canceled_ends_as_by_ctrl_c_and_is_kept(bench):
     bench.write("t.ipynb", notebook("print(6 * 7)", LOOP, "print('never')"))
     run_id = bench.start("t.ipynb", env=active_python())
     wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
+    (kernel,) = bench.far(run_id).glob("kernel-*")
+    sockets = [each.name for each in kernel.iterdir() if each.is_socket()]
+    assert (len(sockets) >= 5, kernel.stat().st_mode & 0o077) == (True, 0), "nobody else can listen to it"
     assert bench.run("cancel", "-r", run_id).code == 0
     assert bench.record(run_id)["reason"] == "canceled"
     executed = json.loads((bench.near(run_id) / "outputs" / "t.ipynb").read_text())

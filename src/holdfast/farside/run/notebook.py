@@ -15,6 +15,7 @@ import resource
 import shutil
 import signal
 import sys
+import tempfile
 from importlib import import_module
 from typing import Any, Callable, Dict, List, Optional
 
@@ -39,6 +40,7 @@ def main(arguments: List[str]) -> int:
     missing = _missing()
     if missing:
         _say("A notebook needs %s in the Python that runs it (%s)." % (" and ".join(NEEDED), sys.executable))
+        _say("Install both there. Or have an environment built, which gets both: `userManagedEnvironment: false`.")
         _say("ModuleNotFoundError: No module named '%s'" % missing)
         return 1
     nbformat = import_module("nbformat")
@@ -85,8 +87,7 @@ def forget_outputs(cells: List[Any]) -> None:
 
 
 def _run(pages: ExecutedNotebook) -> int:
-    folder = os.path.join(os.environ.get("HOLDFAST_RUN_DIRECTORY") or os.getcwd(), "kernel-%d" % os.getpid())
-    os.mkdir(folder, 0o700)
+    folder = private_folder(os.environ.get("HOLDFAST_RUN_DIRECTORY", ""))
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -94,6 +95,17 @@ def _run(pages: ExecutedNotebook) -> int:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _end_as(code)
+
+
+def private_folder(run: str) -> str:
+    """In the run's folder. A container, where that is read-only, has a temporary folder of its own."""
+    name = "kernel-%d" % os.getpid()
+    try:
+        folder = os.path.join(run or os.devnull, name)
+        os.mkdir(folder, 0o700)
+        return folder
+    except OSError:
+        return tempfile.mkdtemp(prefix=name + "-")
 
 
 async def _execute(pages: ExecutedNotebook, kernel: NotebookKernel) -> int:

@@ -68,7 +68,7 @@ def find_file(place: CommandFolder, word: str, for_python: bool = False) -> Name
     path, typed = full.relative_to(place.root).as_posix(), os.path.relpath(full, place.root / place.folder)
     typed = word if typed == os.path.normpath(word) else typed
     typed = f"./{typed}" if typed.startswith("-") else typed  # an option, to what starts it
-    if for_python or full.suffix in (".py", ".pyw", ".ipynb"):
+    if for_python or full.suffix in (".py", ".pyw"):
         return NamedFile(path, typed)
     return _started_by_itself(full, NamedFile(path, typed))
 
@@ -77,6 +77,8 @@ def _started_by_itself(full: Path, file: NamedFile) -> NamedFile:
     beginning = _beginning(full)
     if beginning.startswith(b"#!"):
         return _by_its_line(beginning, file)
+    if full.suffix == ".ipynb":
+        return file
     direct = file.typed if "/" in file.typed else f"./{file.typed}"
     if os.access(full, os.X_OK):
         if _PYTHON.fullmatch(full.name):
