@@ -269,12 +269,12 @@ class Submission:
     properties: Mapping[str, str] = field(default_factory=dict)
     sync_outputs: float | None = None
     """Seconds between two fetches of outputs while a client follows the run. None: they are fetched at its end."""
-    fetch_outputs: bool = True
-    """False: outputs stay on the host until the user asks for them."""
+    fetch_outputs: bool = True  # False: outputs stay on the host until the user asks for them
     output_wishes: OutputWishes = OutputWishes()
     command: tuple[str, ...] = ()
     """The words of the run, if they are more than a script's name and `arguments`."""
     folder: str = ""  # where it starts, relative to the project
+    terminal: bool = False  # whether the command has one
     earlier: GoneOnFrom | None = None
     data: tuple[GivenData, ...] = ()
     format: int = RECORD_FORMAT

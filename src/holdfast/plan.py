@@ -192,4 +192,6 @@ class Plan:
     earlier: EarlierRun | None = None
     """None: it begins with the snapshot's files alone."""
     data: tuple[DataFolder, ...] = ()
+    place: str = ""
+    """Where the project lies in the run's working tree: below its `work`, a few folders deep."""
     format: int = RECORD_FORMAT

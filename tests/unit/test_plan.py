@@ -64,6 +64,7 @@ def test_a_plan_is_written_as_it_always_was():
         "engine": {"name": "direct"},
         "earlier": None,
         "data": [],
+        "place": "",
     }
     assert written(plan) == expected
 

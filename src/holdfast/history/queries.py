@@ -69,6 +69,7 @@ _KEYS: Mapping[str, Callable[[Run], Any]] = {
     "folder": lambda run: run.submission.folder,
     "data": lambda run: encode(run.submission.data),
     "from": lambda run: None if run.submission.earlier is None else str(run.submission.earlier),
+    "terminal": lambda run: run.submission.terminal,
     "run_configuration": lambda run: run.submission.run_configuration,
     "target": lambda run: run.submission.target,
     "target_type": lambda run: run.submission.target_type,

@@ -139,6 +139,8 @@ def _what_was_asked(inspection: Inspection) -> Iterator[Row]:
         yield "From", str(submission.earlier)
     for data in submission.data:
         yield "Data", data_words(data)
+    if submission.terminal:
+        yield "Terminal", "80 by 24"
     yield "Number", str(submission.run_number)
     if submission.parent_run_id:
         yield "Parent", submission.parent_run_id

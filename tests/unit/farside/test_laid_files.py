@@ -15,6 +15,7 @@ from holdfast.farside.system.laid_record import read_laid
 from holdfast.farside.system.layout import JOURNAL, Home
 from holdfast.farside.system.own_files import READY, moment_after, written
 from holdfast.farside.system.refusal import Refused
+from holdfast.farside.system.working_tree import WorkingTree
 
 EARLIER = {"run": "a_1", "project": "p1"}
 
@@ -103,10 +104,13 @@ def test_laid_files_are_its_outputs_only_when_it_changed_them(home, earlier, lat
     laid(home, later)
     begun(home, "b_2")
     since = int(json.loads((later.parent / JOURNAL).read_text().splitlines()[-1])["since"])
-    assert written(str(later), since, read_laid(str(later.parent))) == []
+    assert written(WorkingTree(str(later.parent)), since, read_laid(str(later.parent))) == []
     (later / "outputs/model").write_text("n")
     (later / "ckpt/last.pt").write_text("next")
-    assert written(str(later), since, read_laid(str(later.parent))) == [["outputs/model", 1], ["ckpt/last.pt", 4]]
+    assert written(WorkingTree(str(later.parent)), since, read_laid(str(later.parent))) == [
+        ["outputs/model", 1],
+        ["ckpt/last.pt", 4],
+    ]
 
 
 def test_a_third_run_gets_what_the_second_one_began_with_too(home, earlier, later):
@@ -175,3 +179,21 @@ def test_a_full_disk_is_told_of_with_the_file_that_did_not_fit(home, earlier, la
     with pytest.raises(OSError, match="No space") as error:
         laid(home, later)
     assert error.value.filename == str(later / "ckpt/last.pt")
+
+
+def test_what_it_wrote_beside_the_project_lies_beside_the_new_one(home, later):
+    place = "above/above/iris"
+    folder = Path(home.run("p1", "a_1"))
+    tree = WorkingTree(str(folder), place)
+    begun(home, "a_1")
+    for run in ("a_1", "b_2"):
+        (Path(home.run("p1", run)) / "plan.json").write_text(json.dumps({"place": place}))
+    made = Path(tree.project) / ".." / "logs"
+    Path(tree.project).mkdir(parents=True)
+    made.mkdir()
+    (made / "x").write_text("x")
+    (Path(tree.project) / "log").symlink_to("../logs/x")
+    end(folder / "work")
+    assert laid(home, later).notes == []
+    there = later / place
+    assert (there / "log").read_text() == "x" and (there.parent / "logs" / "x").is_file()

@@ -10,10 +10,11 @@ from holdfast.farside.system.file_copies import Copier
 from holdfast.farside.system.files import OUTPUTS, find_object, have_same_content, read_json, remove_path, walk
 from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.laid_record import Stamp, read_laid, stamp_of, write_laid
-from holdfast.farside.system.layout import Home, object_path, relative_parts
+from holdfast.farside.system.layout import Home, object_path
 from holdfast.farside.system.nofollow import Entry, open_below, readlink_below, stat_below
-from holdfast.farside.system.own_files import own_files, since_of
+from holdfast.farside.system.own_files import files_above, own_files, since_of
 from holdfast.farside.system.refusal import Refused
+from holdfast.farside.system.working_tree import WORK, WorkingTree, tree_of
 
 GONE, NOTHING = "not-found", "nothing"
 """Of refusals: the earlier run is not here, or has no such files."""
@@ -25,10 +26,10 @@ Earlier = Dict[str, Any]
 
 
 class _Source(NamedTuple):
-    """A file or link to lay: `path` as people know it, `link` what a link says. `reader` is a descriptor that the taker
-    closes."""
+    """A file or link to lay: `name` as in a working tree, `link` what a link says. `reader` is a descriptor that the
+    taker closes."""
 
-    path: str
+    name: str
     link: Optional[str]
     reader: int = -1
     mode: int = 0o644
@@ -42,14 +43,9 @@ class Laid(NamedTuple):
     notes: List[str]
 
 
-def working_folder(folder: str) -> str:
-    """Of the run in `folder`."""
-    return os.path.join(folder, "work")
-
-
 def what_it_left(home: Home, earlier: Earlier, beat: Beat = lambda: None) -> List[Entry]:
-    """Files and links below `path` that the run `earlier` wrote, and those that it went on from itself. Raises Refused
-    where it is not here, has not ended, or left nothing there."""
+    """Files and links below `path` that the run `earlier` wrote, and those that it went on from itself, by their names
+    in its working tree. Raises Refused where it is not here, has not ended, or left nothing there."""
     folder, path = home.run(earlier["project"], earlier["run"]), str(earlier.get("path") or "")
     if not os.path.isdir(folder):
         raise Refused(GONE, "The run `%s` is not on this machine any more." % earlier["run"])
@@ -60,7 +56,7 @@ def what_it_left(home: Home, earlier: Earlier, beat: Beat = lambda: None) -> Lis
             "The run `%s` has not ended: its files may be half written." % earlier["run"],
             "Wait for it: holdfast logs -f -r %s" % pasted(earlier["run"]),
         )
-    found = [each for each in _entries(folder, beat) if _is_below(each[0], path)]
+    found = [each for each in _entries(tree_of(folder), beat) if _is_below(each[0], path)]
     if not found:
         wrote = "wrote nothing at `%s`" % path if path else "wrote no files"
         raise Refused(
@@ -72,8 +68,8 @@ def what_it_left(home: Home, earlier: Earlier, beat: Beat = lambda: None) -> Lis
 
 
 def lay(home: Home, earlier: Earlier, folder: str, beat: Beat) -> Laid:
-    """Into the working folder of the run in `folder`, over the snapshot's files. Raises Refused, or OSError."""
-    laying = _Laying(working_folder(folder), Copier(beat))
+    """Into the working tree of the run in `folder`, over the snapshot's files. Raises Refused, or OSError."""
+    laying = _Laying(tree_of(folder), Copier(beat))
     try:
         for source in _sources(home, earlier, laying, beat):
             laying.put(source)
@@ -85,23 +81,31 @@ def lay(home: Home, earlier: Earlier, folder: str, beat: Beat) -> Laid:
     return Laid(max((stamp[1] for stamp in laying.stamps.values()), default=0), laying.notes(earlier["run"]))
 
 
-def _entries(folder: str, beat: Beat) -> List[Entry]:
-    work, problems = working_folder(folder), []  # type: Tuple[str, List[str]]
-    found = {"%s/%s" % (OUTPUTS, path): status for path, status in walk(os.path.join(work, OUTPUTS), problems, beat)}
-    since = since_of(folder)
+def _entries(tree: WorkingTree, beat: Beat) -> List[Entry]:
+    problems = []  # type: List[str]
+    top = "%s/%s" % (WORK, OUTPUTS)
+    found = {
+        "%s/%s" % (top, path): status for path, status in walk(os.path.join(tree.project, OUTPUTS), problems, beat)
+    }
+    since = since_of(tree.folder)
     if since is not None:
-        found.update(own_files(work, since, problems, beat))
-    for path in read_laid(folder):
+        found.update(
+            ("%s/%s" % (WORK, path), status) for path, status in own_files(tree.project, since, problems, beat)
+        )
+        found.update((tree.above(path), status) for path, status in files_above(tree, since, problems, beat))
+    for name in read_laid(tree.folder):
         try:
-            found.setdefault(path, stat_below(work, path))
+            found.setdefault(name, stat_below(tree.folder, tree.path_of(name)))
         except (OSError, Refused):
             continue  # the run removed it
     kinds = (stat.S_IFREG, stat.S_IFLNK)
     return sorted((each for each in found.items() if stat.S_IFMT(each[1].st_mode) in kinds), key=lambda each: each[0])
 
 
-def _is_below(path: str, top: str) -> bool:
-    return not top or path == top or path.startswith(top + "/")
+def _is_below(name: str, path: str) -> bool:
+    """`path` is one of the project; empty: all."""
+    top = "%s/%s" % (WORK, path)
+    return not path or name == top or name.startswith(top + "/")
 
 
 def _sources(home: Home, earlier: Earlier, laying: "_Laying", beat: Beat) -> Iterator[_Source]:
@@ -109,28 +113,30 @@ def _sources(home: Home, earlier: Earlier, laying: "_Laying", beat: Beat) -> Ite
         return _sent(home, earlier["sent"])
     if earlier.get("folders"):
         return _of_folders(earlier, beat)
-    there = working_folder(home.run(earlier["project"], earlier["run"]))
+    there = tree_of(home.run(earlier["project"], earlier["run"]))
     laying.renames(there)
-    return _below(there, what_it_left(home, earlier, beat), "")
+    return _of_run(there, what_it_left(home, earlier, beat))
+
+
+def _of_run(tree: WorkingTree, entries: List[Entry]) -> Iterator[_Source]:
+    for name, status in entries:
+        yield _source(tree.folder, tree.path_of(name), name, status)
 
 
 def _of_folders(earlier: Earlier, beat: Beat) -> Iterator[_Source]:
     """What is at home of it, where home is this machine."""
     path = str(earlier.get("path") or "")
     for top, place in earlier["folders"]:
-        found = walk(top, [], beat) if os.path.isdir(top) else []
-        before = place + "/" if place else ""
-        yield from _below(top, [each for each in found if _is_below(before + each[0], path)], before)
+        for inner, status in walk(top, [], beat) if os.path.isdir(top) else []:
+            if _is_below("%s/%s" % (place, inner), path):
+                yield _source(top, inner, "%s/%s" % (place, inner), status)
 
 
-def _below(folder: str, entries: List[Entry], before: str) -> Iterator[_Source]:
-    for path, status in entries:
-        if stat.S_ISLNK(status.st_mode):
-            yield _Source(before + path, readlink_below(folder, path))
-        elif stat.S_ISREG(status.st_mode):
-            times = (status.st_atime_ns, status.st_mtime_ns)
-            mode = stat.S_IMODE(status.st_mode) & 0o777
-            yield _Source(before + path, None, open_below(folder, path), mode, times)
+def _source(folder: str, path: str, name: str, status: os.stat_result) -> _Source:
+    if stat.S_ISLNK(status.st_mode):
+        return _Source(name, readlink_below(folder, path))
+    times = (status.st_atime_ns, status.st_mtime_ns)
+    return _Source(name, None, open_below(folder, path), stat.S_IMODE(status.st_mode) & 0o777, times)
 
 
 def _sent(home: Home, manifest: str) -> Iterator[_Source]:
@@ -150,27 +156,28 @@ def _sent(home: Home, manifest: str) -> Iterator[_Source]:
 
 
 class _Laying:
-    def __init__(self, work: str, copier: Copier) -> None:
-        self._work, self._copier = work, copier
-        self._there = ""
+    def __init__(self, tree: WorkingTree, copier: Copier) -> None:
+        self._tree, self._copier = tree, copier
+        self._there: Optional[WorkingTree] = None
         self._folders: Set[str] = set()
         self._replaced: List[str] = []
         self._left_out: List[str] = []
         self.stamps: Dict[str, Stamp] = {}
 
-    def renames(self, there: str) -> None:
-        """Absolute links into the earlier run's working folder lead into this one's."""
+    def renames(self, there: WorkingTree) -> None:
+        """Absolute links into the earlier run's working tree lead into this one's."""
         self._there = there
 
     def put(self, source: _Source) -> None:
-        parts = relative_parts(source.path)
-        if source.link is not None:
-            self._link(source.path, parts, source.link)
-            return
         try:
-            self._file(source, os.path.join(self._work, *parts), parts)
+            path = self._tree.path_of(source.name)
+            if source.link is None:
+                self._file(source, path)
+            else:
+                self._link(source.name, path, source.link)
         finally:
-            os.close(source.reader)
+            if source.reader >= 0:
+                os.close(source.reader)
 
     def notes(self, run: str) -> List[str]:
         found = []
@@ -180,8 +187,9 @@ class _Laying:
             found.append("%s of %s leads out of its folder, and was left out." % (_some(self._left_out), run))
         return found
 
-    def _file(self, source: _Source, target: str, parts: List[str]) -> None:
-        self._make_way(source.path, parts, source.reader)
+    def _file(self, source: _Source, path: str) -> None:
+        self._make_way(path, source.reader)
+        target = self._place(path)
         try:
             writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
@@ -189,41 +197,56 @@ class _Laying:
                 os.fchmod(writer, source.mode)
                 if source.times is not None:
                     os.utime(writer, ns=source.times)  # a script may look for the newest
-                self.stamps[source.path] = stamp_of(os.fstat(writer))
+                self.stamps[source.name] = stamp_of(os.fstat(writer))
             finally:
                 os.close(writer)
         except OSError as error:
             raise OSError(error.errno, error.strerror, target) from None
 
-    def _link(self, path: str, parts: List[str], says: str) -> None:
-        if self._there and (says + "/").startswith(self._there + "/"):
-            says = self._work + says[len(self._there) :]
-        away = os.path.normpath(os.path.join("/".join(parts[:-1]), says))
-        if not os.path.isabs(says) and (away + "/").startswith("../"):
-            self._left_out.append(path)
+    def _link(self, name: str, path: str, says: str) -> None:
+        says = self._renamed(says)
+        away = os.path.normpath(os.path.join(os.path.dirname(path), says))
+        if not os.path.isabs(says) and not away.startswith(WORK + "/"):
+            self._left_out.append(self._shown(path))
             return
-        self._make_way(path, parts, None)
-        target = os.path.join(self._work, *parts)
-        os.symlink(says, target)
-        self.stamps[path] = stamp_of(os.lstat(target))
+        self._make_way(path, None)
+        os.symlink(says, self._place(path))
+        self.stamps[name] = stamp_of(os.lstat(self._place(path)))
 
-    def _make_way(self, path: str, parts: List[str], reader: Optional[int]) -> None:
+    def _renamed(self, says: str) -> str:
+        if self._there is None:
+            return says
+        pairs = ((self._there.project, self._tree.project), (self._there.work, self._tree.work))
+        for before, now in pairs:
+            if (says + "/").startswith(before + "/"):
+                return now + says[len(before) :]
+        return says
+
+    def _make_way(self, path: str, reader: Optional[int]) -> None:
         """What the snapshot has in its place, or in that of a folder on the way, goes: no file is written through a
         link."""
+        parts = path.split("/")
         for count in range(1, len(parts)):
-            place = os.path.join(self._work, *parts[:count])
-            if place in self._folders:
+            folder = "/".join(parts[:count])
+            if folder in self._folders:
                 continue
+            place = self._place(folder)
             if os.path.islink(place) or (os.path.lexists(place) and not os.path.isdir(place)):
                 os.unlink(place)
-                self._replaced.append("/".join(parts[:count]))
+                self._replaced.append(self._shown(folder))
             os.makedirs(place, exist_ok=True)
-            self._folders.add(place)
-        target = os.path.join(self._work, *parts)
+            self._folders.add(folder)
+        target = self._place(path)
         if os.path.lexists(target):
             if reader is None or not have_same_content(reader, target):
-                self._replaced.append(path)
+                self._replaced.append(self._shown(path))
             remove_path(target)
+
+    def _place(self, path: str) -> str:
+        return os.path.join(self._tree.folder, *path.split("/"))
+
+    def _shown(self, path: str) -> str:
+        return os.path.relpath(self._place(path), self._tree.project)
 
 
 def _some(paths: List[str]) -> str:

@@ -14,7 +14,7 @@ Stamp = Tuple[int, int]
 
 
 Laid = Dict[str, Stamp]
-"""By paths as people know them."""
+"""By names as in `working_tree`."""
 
 
 def write_laid(folder: str, laid: Laid) -> None:

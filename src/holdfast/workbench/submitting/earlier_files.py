@@ -19,10 +19,11 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.run_plan import Intent
 from holdfast.workbench.submitting.send import Sender
-from holdfast.written_files import FILES, OUTPUTS
+from holdfast.written_files import ABOVE, FILES, OUTPUTS
 
-_AT_HOME = ((FILES, ""), (OUTPUTS, OUTPUTS))
-"""Folders of a run at home, and where their files lay in the project."""
+_PROJECT = "work"
+_AT_HOME = ((FILES, _PROJECT), (OUTPUTS, f"{_PROJECT}/{OUTPUTS}"), (ABOVE, ABOVE))
+"""Folders of a run at home, and their names in its working tree (`farside/system/working_tree.py`)."""
 _NAMED = 3
 
 
@@ -98,8 +99,8 @@ def _folders_at_home(folders: RunFolders, run_id: str) -> Iterator[tuple[str, st
 
 def _files(top: str, before: str, path: str) -> Iterator[tuple[str, str]]:
     for name, place in list_folder(top).items():
-        whole = f"{before}/{name}" if before else name
-        if not path or _is_below(whole, path):
+        whole = f"{before}/{name}"
+        if not path or _is_below(whole, f"{_PROJECT}/{path}"):
             yield whole, place
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.containers import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
 from holdfast.farside.gpu.request import GpuRequest
+from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass, replace
 from holdfast.plan import (
     Command,
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 
 _DEFAULT_GRACE = 10.0
 SHORTEST_SECRET = 4
+LEVELS_ABOVE = 3
+"""`../../../x` of a script stays in the run's working tree, and so does one `..` more."""
+_LONGEST_NAME = 100
+"""Bytes: encrypted disks take about 140."""
 
 
 class SentData(NamedTuple):
@@ -122,7 +127,17 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
         engine=intent.product.engine,
         earlier=intent.earlier,
         data=intent.given.planned,
+        place=place_of_project(project.root.name),
     )
+
+
+def place_of_project(name: str) -> str:
+    """In the run's working tree, a few folders deep, so that `../x` of a script stays in it. The folder has its own
+    name: scripts use it for their logs. A name that is odd on other systems is made plain."""
+    plain = "".join(each if each.isprintable() and each not in "/\\:" else "_" for each in name)
+    plain = plain.encode("utf-8", "replace")[:_LONGEST_NAME].decode("utf-8", "ignore")
+    is_usual = plain.strip(". ") and reserved_path([plain]) is None
+    return "/".join((*(["above"] * LEVELS_ABOVE), plain if is_usual else "project"))
 
 
 def asked_gpus(typed: GpuWishes, configuration: Configuration) -> GpuRequest:
@@ -146,7 +161,13 @@ def container_plan(intent: Intent, names: Names, gpus: int | str | None = None) 
 def _command(intent: Intent, variables: dict[str, Text], interpreter: Text) -> Command:
     job = intent.job
     words = tuple(text(word) for word in job.words)
-    argv = (*_copies(intent.request.how, interpreter), *((interpreter, *words) if job.is_python else words))
+    before = (*_terminal(intent.request.how, interpreter), *_copies(intent.request.how, interpreter))
+    if job.is_notebook:
+        program = text(Hole.FARSIDE, "/holdfast/farside/run/notebook.py")
+        words = (program, words[0], text(Hole.WORK, "/outputs"), *words[1:])
+    argv = (*before, *((interpreter, *words) if job.is_python else words))
+    if intent.request.how.terminal:
+        variables = {"TERM": text("xterm-256color"), **variables}
     directory = text(Hole.WORK, f"/{job.folder}") if job.folder else text(Hole.WORK)
     return Command(argv, variables, directory, interpreter)
 
@@ -158,6 +179,12 @@ def _copies(how: CommandWishes, interpreter: Text) -> tuple[Text, ...]:
     program = text(Hole.FARSIDE, "/holdfast/farside/run/processes_per_node.py")
     shown = "tag" if how.tags_output else "first"
     return (interpreter, text("-I"), text("-S"), program, text(str(how.copies)), text(shown))
+
+
+def _terminal(how: CommandWishes, interpreter: Text) -> tuple[Text, ...]:
+    """The words before a command that gets a terminal."""
+    program = text(Hole.FARSIDE, "/holdfast/farside/run/pseudo_terminal.py")
+    return (interpreter, text("-I"), text("-S"), program) if how.terminal else ()
 
 
 def _interpreter(intent: Intent, is_managed: bool, context: Context) -> Text:
@@ -182,7 +209,7 @@ def require_environment(request: SubmitRequest, configuration: Configuration) ->
         whose = "the image's" if target.type in CONTAINER_TYPES else "your"
         raise ProjectError(
             f"The target `{target.name}` runs on {whose} own Python as it is: there is no environment to prepare.",
-            f"To have one built, write `userManagedEnvironment: false` into {where}.",
+            f"To have one built, name its file with -d, or write `userManagedEnvironment: false` into {where}.",
         )
 
 
