@@ -16,8 +16,8 @@ from holdfast.environments.gpu_builds import find_conda_cpu_build
 from holdfast.farside.environments import conda_build, conda_worker, locks, settings
 from holdfast.hosts import ssh_errors
 from holdfast.project import compute, credentials, plain
-from holdfast.project.configuration import read_environment_spec
 from holdfast.project.environment_spec import Requirement
+from holdfast.project.packages_search import read_environment_spec
 from holdfast.project.pyproject import read_pyproject
 from holdfast.project.requirement_lines import in_one_spelling, parse_options, parse_package
 from holdfast.project.requirements import read_requirements

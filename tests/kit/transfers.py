@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.containers import Bare
+from holdfast.farside.system.working_tree import tree_of
 from holdfast.hosts.connection import Connection
 from holdfast.model import Run
 from holdfast.plan import EnginePlan
@@ -75,6 +76,10 @@ class Bench:
 
     def far(self, run: Run) -> Path:
         return next((self.context.home / "runs").glob(f"*/{run.run_id}"))
+
+    def there(self, run: Run) -> Path:
+        """The project's top, as the script has it."""
+        return Path(tree_of(str(self.far(run))).project)
 
 
 @pytest.fixture

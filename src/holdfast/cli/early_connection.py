@@ -37,6 +37,8 @@ WITH_VALUE = frozenset(
         "--outputs",
         "--outputs-limit",
         "--environment-of",
+        "--extra",
+        "--group",
         "-o",
         "--output",
         "--query",

@@ -152,6 +152,8 @@ def _check_wishes(wishes: EnvironmentWishes, conda_file: str | None) -> None:
         raise UsageError("--environment-of wants the same packages, and --upgrade others.", "Leave out one of them.")
     if wishes.of_run is not None and conda_file is not None:
         raise UsageError("--environment-of takes packages from a run, and -d from a file.", "Leave out one of them.")
+    if wishes.of_run is not None and wishes.parts:
+        raise UsageError("--environment-of takes packages from a run, so it has no extras.", "Leave out one of them.")
 
 
 def _show_plan(project: Project, request: SubmitRequest, context: Context, output: Output) -> int:

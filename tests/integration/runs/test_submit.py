@@ -37,7 +37,7 @@ def test_the_script_runs_in_a_copy_so_that_a_later_edit_does_not_reach_it(bench)
         """
         import os, time
         print(os.getcwd(), flush=True)
-        while not os.path.exists("outputs/../../go"):
+        while not os.path.exists(os.environ["HOLDFAST_RUN_DIRECTORY"] + "/go"):
             time.sleep(0.01)
         print(open("data.txt").read())
         """,
@@ -47,7 +47,7 @@ def test_the_script_runs_in_a_copy_so_that_a_later_edit_does_not_reach_it(bench)
     bench.write("data.txt", "after")
     (bench.far(run_id) / "go").write_text("")
     result = bench.run("logs", "-f", "-r", run_id)
-    assert result.out.splitlines() == [str(bench.far(run_id) / "work"), "before"]
+    assert result.out.splitlines() == [str(bench.there(run_id)), "before"]
 
 
 def test_the_active_python_is_used_and_python_location_overrides_it(bench, tmp_path):

@@ -202,36 +202,3 @@ def test_nothing_is_said_where_no_rule_is_the_cause(root, output):
 def test_nothing_is_said_about_a_run_that_did_not_fail_by_itself(root):
     for ending in (Ending(Reason.CANCELED), None):
         assert said(root, missing("sub/x.csv"), replace(FAILED, ending=ending)) == ""
-
-
-def lacking(module: str) -> str:
-    return f"Traceback\nModuleNotFoundError: No module named '{module}'\n"
-
-
-def test_a_module_that_ones_own_python_lacks_is_told_where_its_package_belongs(root):
-    assert said(root, lacking("six.moves")) == (
-        "The target `local` runs on your own Python, which has no `six`. Install it there, or have an environment "
-        "built: name its package in aml_config/conda_dependencies.yml, and write `type: local` and "
-        "`userManagedEnvironment: false` into aml_config/local.compute."
-    )
-    (root / "aml_config").mkdir()
-    (root / "aml_config" / "local.compute").write_text("type: local\n")
-    (run_folder(root) / "configuration.json").write_text(
-        '{"run_configuration": {"conda_dependencies_file": "needs.txt"}}'
-    )
-    shown = said(root, lacking("six"))
-    assert "in needs.txt, and write `userManagedEnvironment: false` into aml_config/local.compute" in shown
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, "[]", '{"run_configuration": 1}', "", "\0"], ids=len)
-def test_a_configuration_of_any_shape_does_not_keep_the_advice_away(root, text):
-    (run_folder(root) / "configuration.json").write_text(text)
-    assert "in aml_config/conda_dependencies.yml" in said(root, lacking("six"))
-
-
-def test_a_module_is_no_matter_of_packages_elsewhere(root):
-    assert said(root, lacking("six"), replace(FAILED, environment="e1")) == ""
-    assert said(root, lacking("six"), replace(FAILED, image="python:3")) == ""
-    assert said(root, lacking("six") + "and so it goes on\n") == "", "the script did not end by it"
-    (root / "src" / "six").mkdir(parents=True)
-    assert said(root, lacking("six")) == "", "it is in the project"

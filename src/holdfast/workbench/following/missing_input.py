@@ -38,12 +38,22 @@ def missing_input_sentence(
 ) -> str:
     """Empty if nothing can be said. `text`: the last of the output; `environment` is for git."""
     search = _Search(root, folders, run, environment)
+    there = _project_there(folders, run.run_id)
     for name in named_paths(text):
-        path = inside(name.path, run.run_id, run.submission.folder)
+        path = inside(name.path, there, run.submission.folder)
         found = search.outside(name.path) if path is None else search.inside(path, name)
         if found:
             return found
     return ""
+
+
+def _project_there(folders: RunFolders, run_id: str) -> str:
+    """The end of the project's path on the run's machine, with a slash on both sides."""
+    try:
+        place = folders.plan(run_id).get("place")
+    except HoldfastError:
+        place = None
+    return "/".join(("", run_id, "work", *([place] if place and isinstance(place, str) else []), ""))
 
 
 class _Search:

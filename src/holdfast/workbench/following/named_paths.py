@@ -48,9 +48,10 @@ def named_paths(text: str) -> list[NamedPath]:
     return [NamedPath(name, is_certain) for name, is_certain in found.items()][:_NAMES]
 
 
-def inside(name: str, run_id: str, folder: str) -> str | None:
-    """Relative to the project; None for a path outside of it. `folder` is where the run started."""
-    below = name.partition(f"/{run_id}/work/")[2]
+def inside(name: str, there: str, folder: str) -> str | None:
+    """Relative to the project; None for a path outside of it. `there` is before it in the words of the run's machine;
+    `folder` is where the run started."""
+    below = name.partition(there)[2]
     normal = os.path.normpath(below or os.path.join(folder, name))
     return None if os.path.isabs(normal) or normal.split("/")[0] == ".." or "\0" in normal else normal
 

@@ -225,6 +225,9 @@ def _properties(intent: Intent) -> dict[str, str]:
 
     found, of_run = revision(intent.project.root), intent.request.environment.of_run
     known = {"holdfast": __version__, **({"commit": found} if found else {})}
+    packages = intent.configuration.packages
+    if packages is not None and packages.written and of_run is None:
+        known["packages"] = packages.written
     if of_run is not None:
         known["environment_of"] = RunFolders(intent.project.state_directory).resolve(of_run)
     return known

@@ -8,12 +8,14 @@ from holdfast.project.gpu_wishes import GpuWishes
 
 @dataclass(frozen=True)
 class EnvironmentWishes:
-    """What was typed about the environment: that of another run, resolved anew, built anew, its packages sent."""
+    """What was typed about the environment: that of another run, resolved anew, built anew, its packages sent. `parts`:
+    extras, and groups as `group:NAME`."""
 
     of_run: str | None = None
     upgrade: bool = False
     rebuild: bool = False
     ship_packages: bool = False
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ def given_variables(
         "HOLDFAST_RUN_ID": text(run[0]),
         "HOLDFAST_GENERATION": text(run[1]),
         "HOLDFAST_RUN_DIRECTORY": text(Hole.RUN),
+        "HOLDFAST_PROJECT_DIRECTORY": text(Hole.WORK),
         "HOLDFAST_PROJECT": text(project_name),
         "HOLDFAST_TARGET": text(configuration.target.name),
         "HOLDFAST_RUN_CONFIGURATION": text(configuration.run.name),
@@ -66,9 +67,18 @@ def given_variables(
             Hole.FARSIDE,
             "/holdfast/farside/shim",
             f":{own_path}" if own_path else "",
+            *_of_local_projects(configuration),
             Hole.PYTHONPATH,
         ),
     }
+
+
+def _of_local_projects(configuration: Configuration) -> Iterator[str | Hole]:
+    """Folders below the project's top that its files of packages name (`-e ./lib`): as if they were installed."""
+    spec = configuration.environment
+    for each in spec.projects if spec is not None else ():
+        for folder in (each.folder, f"{each.folder}/src") if each.folder else ():
+            yield from (":", Hole.WORK, f"/{folder}")
 
 
 def path_variables(interpreter: Text, is_managed: bool, given: Mapping[str, str], context: Context) -> dict[str, Text]:
