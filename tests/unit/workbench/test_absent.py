@@ -126,6 +126,17 @@ def test_a_file_that_an_earlier_run_wrote_names_the_newest_such_run(root):
     )
 
 
+def test_a_module_is_nothing_that_a_run_wrote(root):
+    home = run_folder(root).parent / "iris_1521077190507" / "files" / "wandb"
+    home.mkdir(parents=True)
+    (home / "x").write_text("x")
+    assert "--from" not in said(root, "Traceback\nModuleNotFoundError: No module named 'wandb'\n")
+    (root / ".gitignore").write_text("_version.py\n")
+    (root / "_version.py").write_text("")
+    lacking = "Traceback\nModuleNotFoundError: No module named '_version'\n"
+    assert said(root, lacking).endswith("--include _version.py train.py")
+
+
 def test_beside_a_file_that_is_here_a_newer_one_of_a_run_is_named(root):
     home = run_folder(root).parent / "iris_1521077190507" / "files" / "data"
     home.mkdir(parents=True)

@@ -41,7 +41,10 @@ def missing_input_sentence(
     there = _project_there(folders, run.run_id)
     for name in named_paths(text):
         path = inside(name.path, there, run.submission.folder)
-        found = search.outside(name.path) if path is None else search.inside(path, name)
+        if path is None:
+            found = "" if name.is_module else search.outside(name.path)
+        else:
+            found = search.inside(path, name)
         if found:
             return found
     return ""
@@ -64,7 +67,7 @@ class _Search:
     def inside(self, path: str, name: NamedPath) -> str:
         if path in self._shipped or path in self._shipped_folders:
             return ""
-        writer = self._writer(path)
+        writer = "" if name.is_module else self._writer(path)
         goes_on = f"Run {writer} wrote {shown(path)}.\nGo on from it: {self._again('--from', writer)}" if writer else ""
         if os.path.lexists(self._root / path):
             ignored = self._ignored(path)
