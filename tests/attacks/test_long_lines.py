@@ -21,7 +21,7 @@ from holdfast.project.packages_search import read_environment_spec
 from holdfast.project.pyproject import read_pyproject
 from holdfast.project.requirement_lines import in_one_spelling, parse_options, parse_package
 from holdfast.project.requirements import read_requirements
-from holdfast.workbench.following import missing_file
+from holdfast.workbench.following.named_paths import named_paths
 
 N = 900_000
 
@@ -107,7 +107,8 @@ READERS: dict[str, Callable[[], object]] = {
     "addresses in a variable": lambda: settings.secrets_in({"UV_INDEX": grown("", "://")}),
     "parameters in a variable": lambda: settings.secrets_in({"UV_INDEX": grown("://", "?sig")}),
     "what a shell says": lambda: ssh_errors._misses_python(grown("", "python3 a")),
-    "what a script says": lambda: missing_file._candidates(grown("", "a"), "iris_1", ""),
+    "what a library says": lambda: named_paths(grown("cannot ", "a/'")),
+    "what a script says": lambda: named_paths(grown("", "a")),
 }
 
 

@@ -17,7 +17,7 @@ from holdfast.errors import ExitCode
 from holdfast.farside.environments import user_python
 from holdfast.farside.machine import pythons
 from holdfast.snapshots.editable import editable_warnings
-from holdfast.snapshots.take import take_snapshot
+from holdfast.snapshots.take import Selection, take_snapshot
 
 HANG = 120.0
 """Seconds after which a command counts as one that never ends."""
@@ -225,7 +225,7 @@ def test_a_python_that_a_target_names_is_looked_at(project: Path, file: str, kin
 def test_a_snapshot_is_taken_beside_it(project: Path, tmp_path: Path, file: str, kind: str) -> None:
     (project / file).parent.mkdir(parents=True, exist_ok=True)
     KINDS[kind](project / file)
-    found = take_snapshot(project, tmp_path / "state", None, {**os.environ, "PATH": ""})
+    found = take_snapshot(project, tmp_path / "state", None, Selection({**os.environ, "PATH": ""}))
     assert found.files >= 10
     if file == "data" and kind in ("pipe", "socket"):
         assert "`data` is a socket, a pipe or a device" in found.warnings[0].message

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from holdfast.containers import Bare
+from holdfast.farside.system.working_tree import tree_of
 from holdfast.hosts.connection import Connection
 from holdfast.model import Run
 from holdfast.plan import EnginePlan
 from holdfast.project.folder import Project
 from holdfast.snapshots.store import ObjectStore
-from holdfast.snapshots.take import take_snapshot
+from holdfast.snapshots.take import Selection, take_snapshot
 from holdfast.workbench.reach import events, link, run_hosts
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
@@ -54,7 +55,7 @@ class Bench:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def snapshot(self) -> str:
-        return take_snapshot(self.root, own_state(self.root), lambda files, size: None, {}).digest
+        return take_snapshot(self.root, own_state(self.root), lambda files, size: None, Selection({})).digest
 
     def send(self, connection: Connection, snapshot: str) -> Iterator[events.Sending]:
         sender = Sender(connection, self.store, snapshot, None)
@@ -75,6 +76,10 @@ class Bench:
 
     def far(self, run: Run) -> Path:
         return next((self.context.home / "runs").glob(f"*/{run.run_id}"))
+
+    def there(self, run: Run) -> Path:
+        """The project's top, as the script has it."""
+        return Path(tree_of(str(self.far(run))).project)
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ WITH_VALUE = frozenset(
         "-s",
         "--spark-file",
         "--sync-outputs",
+        "--include",
         "--outputs",
         "--outputs-limit",
         "--environment-of",

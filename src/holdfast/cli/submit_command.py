@@ -73,6 +73,12 @@ from holdfast.workbench.submitting.submit_request import CommandWishes, Environm
     metavar="FILE",
     help="Spark dependencies, instead of the run configuration's.",
 )
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="GLOB",
+    help="Ship ignored files too: data/, 'data/*.bin'; may be repeated.",
+)
 @command_options
 @outputs_options
 @environment_options
@@ -89,6 +95,7 @@ def submit_command(
     time_limit: float | None,
     grace: float | None,
     secrets: tuple[str, ...],
+    include: tuple[str, ...],
     how: CommandWishes,
     conda_file: str | None,
     spark_file: str | None,
@@ -121,6 +128,7 @@ def submit_command(
     request = SubmitRequest(
         *(named, arguments, chosen, target, time_limit, grace, secrets, *files),
         **outputs,
+        include=include,
         environment=wishes,
         gpu=gpu,
         how=how,

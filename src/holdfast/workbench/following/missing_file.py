@@ -1,24 +1,18 @@
-"""When a script dies on a missing file that is in the project: which ignore rule left it out of the snapshot, and
-which lines let it in."""
+"""When a script dies on a missing file, module or program: why the run did not have it, and the command that brings
+it there."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Reason, Run
+from holdfast.workbench.following.missing_input import missing_input_sentence
 from holdfast.workbench.following.missing_module import missing_module_sentence, missing_program_sentence
 
 _TAIL = 16384
-_MISSING = (
-    r"No such file or directory: b?'((?:[^'\\\n]|\\.)+)'",
-    r"can't open file '([^'\n]+)'",
-    r"(?<![^\s'\":])([^\s'\":]+): No such file or directory",
-)
-_MODULE = r"No module named '([A-Za-z0-9_.]+)'"
 
 
 def missing_file_sentence(
@@ -30,23 +24,8 @@ def missing_file_sentence(
     if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
         return ""
     text = _tail(folders.path(run.run_id) / "driver_log")
-    for relative in _candidates(text, run.run_id, run.submission.folder):
-        if os.path.exists(root / relative):
-            found = _rule(root, relative, environment)
-            if found:
-                return found
-    return missing_module_sentence(root, folders, run, text)
-
-
-def _rule(root: Path, relative: str, environment: Mapping[str, str] | None) -> str:
-    from holdfast.snapshots.ignore import explain
-
-    rule = explain(root, relative, environment)
-    if rule is None:
-        return ""
-    where = rule.source if rule.line is None else f"{rule.source}:{rule.line}"
-    left_out = f"`{relative}` is in the project, but `{rule.pattern}` ({where}) left it out of the snapshot."
-    return f"{left_out} {way_in(root, relative, environment)}"
+    found = missing_input_sentence(root, folders, run, text, environment)
+    return found or missing_module_sentence(root, folders, run, text)
 
 
 def way_in(root: Path, relative: str, environment: Mapping[str, str] | None = None) -> str:
@@ -69,19 +48,3 @@ def _tail(path: Path) -> str:
             return source.read().decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def _candidates(text: str, run_id: str, folder: str) -> list[str]:
-    """Paths relative to the project that the output's last words may mean, the last mentioned first. `folder` is where
-    the run started."""
-    found: list[str] = []
-    for pattern in _MISSING:
-        for name in re.findall(pattern, text):
-            inside = name.partition("/".join(("", run_id, "work", "")))[2] or os.path.join(folder, name)
-            normal = os.path.normpath(inside)
-            if not os.path.isabs(normal) and not normal.startswith(".."):
-                found.append(normal)
-    for module in re.findall(_MODULE, text):
-        path = module.replace(".", "/")
-        found += [f"{path}.py", f"{path}/__init__.py", path, path.split("/")[0]]
-    return found[::-1]

@@ -48,6 +48,8 @@ class SubmitRequest:
     output_globs: tuple[str, ...] = ()
     outputs_limit: int | None = None
     """Bytes outside `outputs/` that come home. None, as no globs: what the run configuration says."""
+    include: tuple[str, ...] = ()
+    """Globs of ignored files that ship, as they were typed."""
     environment: EnvironmentWishes = EnvironmentWishes()
     gpu: GpuWishes = GpuWishes()
     how: CommandWishes = CommandWishes()

@@ -52,6 +52,7 @@ def given_variables(
         "HOLDFAST_RUN_ID": text(run[0]),
         "HOLDFAST_GENERATION": text(run[1]),
         "HOLDFAST_RUN_DIRECTORY": text(Hole.RUN),
+        "HOLDFAST_PROJECT_DIRECTORY": text(Hole.WORK),
         "HOLDFAST_PROJECT": text(project_name),
         "HOLDFAST_TARGET": text(configuration.target.name),
         "HOLDFAST_RUN_CONFIGURATION": text(configuration.run.name),
