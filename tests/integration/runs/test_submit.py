@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -235,3 +236,20 @@ def test_a_read_only_project_can_still_be_read(bench, obeying_modes):
         path.chmod(0o555)
     result = obeying_modes(bench.root, "history", "list", "-o", "tsv", "--query", "[].status")
     assert (result.code, result.out) == (0, "Completed\n")
+
+
+def test_a_script_that_missed_an_ignored_file_trains_with_all_of_them_by_the_command_that_is_named(bench):
+    bench.write("data/prepare.py", "")
+    for name in ("train.bin", "val.bin", "meta.pkl"):
+        bench.write(f"data/{name}", "x")
+    bench.write(".gitignore", "*.bin\n*.pkl\n")
+    bench.write("train.py", "import os\nopen('data/train.bin').read()\nprint(sorted(os.listdir('data')))\n")
+    result = bench.submit("train.py")
+    assert result.code == 1
+    note, command = result.err.splitlines()[0], result.err.splitlines()[-1]
+    assert note.partition(". To ship them: ")[2] == "--include 'data/*'"
+    words = shlex.split(command.partition("holdfast ")[2])
+    again = bench.run(*words)
+    assert (again.code, again.out) == (0, "['meta.pkl', 'prepare.py', 'train.bin', 'val.bin']\n")
+    assert "note:" not in again.err
+    assert not (bench.root / "aml_config").exists()

@@ -68,6 +68,7 @@ def given_variables(
             Hole.FARSIDE,
             "/holdfast/farside/shim",
             f":{own_path}" if own_path else "",
+            *_of_local_projects(configuration),
             Hole.PYTHONPATH,
         ),
     }
@@ -83,6 +84,14 @@ def project_variables(root: Path, is_this_system: bool) -> dict[str, Text]:
     if is_this_system:
         found["HOLDFAST_PROJECT_ORIGINAL"] = text(os.fspath(root))
     return found
+
+
+def _of_local_projects(configuration: Configuration) -> Iterator[str | Hole]:
+    """Folders below the project's top that its files of packages name (`-e ./lib`): as if they were installed."""
+    spec = configuration.environment
+    for each in spec.projects if spec is not None else ():
+        for folder in (each.folder, f"{each.folder}/src") if each.folder else ():
+            yield from (":", Hole.WORK, f"/{folder}")
 
 
 def path_variables(interpreter: Text, is_managed: bool, given: Mapping[str, str], context: Context) -> dict[str, Text]:
