@@ -34,7 +34,7 @@ from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.submit_request import CommandWishes, SubmitRequest
-from holdfast.workbench.submitting.variables import given_variables, path_variables
+from holdfast.workbench.submitting.variables import given_variables, path_variables, project_variables
 
 if TYPE_CHECKING:
     from holdfast.given_files import GivenData
@@ -107,6 +107,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
     interpreter = _interpreter(intent, environment is not None, context)
     given = given_variables(intent.configuration, project.name, (identity.run_id, identity.generation), shown)
     given |= {} if intent.earlier is None else {"HOLDFAST_FROM": text(intent.earlier.run)}
+    given |= project_variables(project.root, intent.product.is_this_system)
     given |= path_variables(interpreter, environment is not None, configuration.run.environment_variables, context)
     grace = next(each for each in (request.grace, run.grace_time, _DEFAULT_GRACE) if each is not None)
     return Plan(
