@@ -123,11 +123,9 @@ def submit_command(
     ARGUMENTS follow its own.
     """
     context = current_context()
-    if script.endswith(".runconfig") and run_configuration is not None:
-        raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
     _check_waiting(detached, quiet, time_limit)
     _check_wishes(wishes, conda_file)
-    named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
+    named, chosen = _named(script, run_configuration)
     files = (conda_file, spark_file)
     request = SubmitRequest(
         *(named, arguments, chosen, target, time_limit, grace, secrets, *files),
@@ -143,6 +141,15 @@ def submit_command(
     if dry_run:
         return _show_plan(project, request, context, output)
     return _submit(project, request, context, detached, quiet, output)
+
+
+def _named(script: str, run_configuration: str | None) -> tuple[str | None, str | None]:
+    """The script and the run configuration; SCRIPT may be either."""
+    if not script.endswith(".runconfig"):
+        return script, run_configuration
+    if run_configuration is not None:
+        raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
+    return None, script
 
 
 def _check_waiting(detached: bool, quiet: bool, time_limit: float | None) -> None:

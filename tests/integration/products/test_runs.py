@@ -380,7 +380,7 @@ def test_a_run_goes_on_from_what_an_earlier_one_wrote(bench):
     assert (again.code, again.out) == (0, f"1 ['0', '1'] {run_id}\n")
     record = bench.record()
     assert (record["from"], record["attachments"]) == (run_id, ["outputs/1", "ckpt/last"]), "what it wrote itself"
-    assert (bench.far(run_id) / "work/ckpt/last").read_text() == "1", "the earlier run's file is what it was"
+    assert (bench.there(run_id) / "ckpt/last").read_text() == "1", "the earlier run's file is what it was"
     part = bench.submit("--from", f"{run_id}:ckpt/last", "train.py", "--resume")
     assert part.out == f"1 ['1'] {run_id}\n"
 

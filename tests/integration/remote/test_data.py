@@ -48,7 +48,7 @@ def test_data_is_listed_and_goes_when_no_run_reads_it(bench: FarBench) -> None:
     kept = bench.run("data", "remove", "tiny", "-y", "-t", "gpu1")
     assert kept.code == 246 and run_id in kept.err
     assert bench.run("experiment", "clean", "--all").code == 0
-    (bench.far(run_id) / "work" / "go").touch()
+    (bench.there(run_id) / "go").touch()
     assert bench.run("logs", "-f", "-r", run_id).out == "['wait', 'x.bin']\n", "clean leaves data alone"
     assert bench.run("data", "remove", "tiny", "-t", "gpu1").code == 240, "nobody could be asked"
     assert bench.run("data", "remove", listed["digest"][:8], "-y", "-t", "gpu1").code == 0

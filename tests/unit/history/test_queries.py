@@ -99,6 +99,7 @@ def test_a_run_has_the_keys_of_the_original_and_our_own(archive):
         "command": [],
         "from": None,
         "data": [],
+        "terminal": False,
         "folder": "",
         "run_configuration": "local",
         "target": "local",

@@ -13,9 +13,11 @@ from holdfast.farside.engines.owners import engine_name, look
 from holdfast.farside.environments.platforms import build_name
 from holdfast.farside.run.attendance import BRIEF_GRACE, Attendance, Stopped
 from holdfast.farside.run.bare_run import BareRun, Ending
+from holdfast.farside.run.data_links import link_data
 from holdfast.farside.run.gpu_steps import REFUSED as NO_GPU
 from holdfast.farside.run.gpu_steps import DriverAsked, DriverHeard, GpusChecked, GpuStep, asked_by
 from holdfast.farside.run.guarded import FromGuardian
+from holdfast.farside.run.laid_files import lay
 from holdfast.farside.system import files, kernel
 from holdfast.farside.system.bound_plan import RunCommand, bind
 from holdfast.farside.system.children import CannotStart, Exit, Stop
@@ -151,13 +153,9 @@ class Supervisor:
         if self.plan.get("earlier") is not None:
             self._lay_earlier(bind(self.plan["earlier"], facts))
         if self.plan.get("data"):
-            from holdfast.farside.run.data_links import link_data
-
             link_data(self.home, bind(self.plan["data"], facts), self.work, self.plan.get("container") is not None)
 
     def _lay_earlier(self, earlier: Dict[str, Any]) -> None:
-        from holdfast.farside.run.laid_files import lay
-
         self.journal.append("phase", name="files", text="copying what %s wrote" % earlier["run"])
         laid = lay(self.home, earlier, self.folder, self.attendance.check_stop)
         self.laid_out = max(self.laid_out, laid.last)

@@ -27,7 +27,7 @@ _AT_HOME = ((FILES, _PROJECT), (OUTPUTS, f"{_PROJECT}/{OUTPUTS}"), (ABOVE, ABOVE
 _NAMED = 3
 
 
-def settle(
+def settle_earlier(
     intent: Intent, earlier: EarlierRun, connection: Connection, context: Context
 ) -> Generator[events.Event, None, Intent]:
     """The intent with a place where its files are. Raises where some are nowhere that this run can reach."""

@@ -9,21 +9,19 @@ import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-from holdfast.errors import FarSideError, ProjectError, UnknownName
+from holdfast.errors import FarSideError, ProjectError
+from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import replace
 from holdfast.given_files import GivenData
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
 from holdfast.plan import DataFolder, Hole, Text, text
-from holdfast.project.compute import compute_names
-from holdfast.project.configuration import Configuration
-from holdfast.project.data_wishes import DataWish, in_force
-from holdfast.project.folder import Project
+from holdfast.project.data_wishes import DataWish
 from holdfast.project.quantities import format_size
-from holdfast.shown_text import pasted
 from holdfast.snapshots.folder_contents import FolderContents, PlacedContents, list_folder, read_contents
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.chosen_data import place_of
 from holdfast.workbench.submitting.run_plan import Given, Intent, SentData
 from holdfast.workbench.submitting.send import Sender
 
@@ -31,27 +29,7 @@ _CACHES = "data"
 """Folder of the project's state: what is known of data by its stat."""
 
 
-def with_data(
-    configuration: Configuration, typed: tuple[DataWish, ...], project: Project, context: Context
-) -> Configuration:
-    """With what was typed in place of what is written. Raises where a place is wrong, or something is not there."""
-    from_here = [each if each.place else replace(each, source=_typed(each.source, context)) for each in typed]
-    wishes, target = in_force(from_here, configuration.run.data), configuration.target.name
-    for wish in wishes:
-        if wish.place and wish.place != target:
-            valid = compute_names(project.root)
-            if wish.place not in valid:
-                raise UnknownName("compute target", wish.place, valid)
-            raise ProjectError(
-                f"The data `{wish.source}` is on {wish.place}, and this run is on {target}.",
-                f"Run it there: -t {pasted(wish.place)}",
-            )
-        if not wish.place and not os.path.exists(_place(wish, project, context)):
-            raise ProjectError(f"The data `{wish.source}` is not there.", "Correct the path, or download it first.")
-    return replace(configuration, run=replace(configuration.run, data=wishes))
-
-
-def settle(
+def settle_data(
     intent: Intent, manifest: bytes, connection: Connection | None, context: Context
 ) -> Generator[events.Event, None, Intent]:
     """The intent with its data; what is not known yet is read. `manifest`: the snapshot's. Without a connection nothing
@@ -86,18 +64,6 @@ def send_data(connection: Connection, data: tuple[SentData, ...]) -> Iterator[ev
         far.data_keep(contents.digest, name)
 
 
-def _typed(source: str, context: Context) -> str:
-    return source if source.startswith("~") else os.path.normpath(os.path.join(context.directory, source))
-
-
-def _place(wish: DataWish, project: Project, context: Context) -> str:
-    """A path in a run configuration is meant from the project."""
-    source = wish.source
-    if source == "~" or source.startswith("~/"):
-        source = os.fspath(context.user_home) + source[1:]
-    return os.path.normpath(os.path.join(project.root, source))
-
-
 def _refuse_shipped(wishes: tuple[DataWish, ...], manifest: bytes) -> None:
     if not wishes:
         return
@@ -129,9 +95,10 @@ def _there(wish: DataWish, connection: Connection | None) -> Given:
 
 
 def _from_here(wish: DataWish, intent: Intent, context: Context, keeps: bool) -> Generator[events.Event, None, Given]:
-    place = _place(wish, intent.project, context)
+    place = place_of(wish, intent.project, context)
     is_folder = os.path.isdir(place)
-    places = list_folder(os.path.realpath(place)) if is_folder else {os.path.basename(place): os.path.realpath(place)}
+    real = real_path(place)
+    places = list_folder(real) if is_folder else {os.path.basename(place): real}
     key = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
     reading = read_contents(places, intent.project.state_directory / _CACHES / key, keeps)
     while True:

@@ -30,6 +30,8 @@ from holdfast.workbench.following.mirror import writer_lock
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.earlier_files import settle_earlier
+from holdfast.workbench.submitting.given_data import settle_data
 from holdfast.workbench.submitting.ignored_files import included, offer
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
@@ -60,9 +62,7 @@ def launch(
 
         intent = yield from ship(intent, connection, secrets, context)
     if intent.earlier is not None:
-        from holdfast.workbench.submitting.earlier_files import settle
-
-        intent = yield from settle(intent, intent.earlier, connection, context)
+        intent = yield from settle_earlier(intent, intent.earlier, connection, context)
     intent = yield from _with_data(intent, store, snapshot.digest, connection, context)
     folders = RunFolders(intent.project.state_directory)
     run_id = folders.reserve(run_prefix(intent.project.name), context.now())
@@ -83,8 +83,6 @@ def _with_data(
 ) -> Generator[events.Event, None, Intent]:
     if not intent.configuration.run.data or intent.request.prepare_only:
         return intent
-    from holdfast.workbench.submitting.given_data import settle as settle_data
-
     return (yield from settle_data(intent, store.read(snapshot), connection, context))
 
 

@@ -25,6 +25,7 @@ from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.contacts import CLOCK_OFF
 from holdfast.workbench.reach.link import Patience
+from holdfast.workbench.submitting.given_data import send_data
 from holdfast.workbench.submitting.run_plan import SentData
 from holdfast.workbench.submitting.send import Sender
 
@@ -230,8 +231,6 @@ class _Attempt:
 
             yield from send_packages(connection, environment.packages, context)
         if kind == "data":
-            from holdfast.workbench.submitting.given_data import send_data
-
             yield from send_data(connection, self._order.data)
 
     def _ask(self) -> None:
