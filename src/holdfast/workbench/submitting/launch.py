@@ -23,6 +23,7 @@ from holdfast.project.folder import Project, run_prefix
 from holdfast.project.gpu_wishes import in_force
 from holdfast.project.runconfig import RunConfiguration
 from holdfast.snapshots.editable import editable_warnings
+from holdfast.snapshots.git_files import revision
 from holdfast.snapshots.store import LookingStore, ObjectStore
 from holdfast.snapshots.take import Selection, Snapshot, take_snapshot
 from holdfast.workbench.following.follower import Follower
@@ -241,7 +242,6 @@ def _configured(intent: Intent) -> RunConfiguration:
 
 def _properties(intent: Intent) -> dict[str, str]:
     from holdfast import __version__
-    from holdfast.snapshots.git_files import revision
 
     found, of_run = revision(intent.project.root), intent.request.environment.of_run
     known = {"holdfast": __version__, **({"commit": found} if found else {})}
