@@ -25,6 +25,7 @@ from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
 from holdfast.workbench.submitting.send import Sender
 from holdfast.workbench.submitting.submit_request import SubmitRequest
+from kit.homes import furnish
 from kit.projects import own_state, project_at
 from kit.relay import Relayed
 
@@ -91,6 +92,6 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(submitting, "product_of", lambda *_: Product(host, EnginePlan(), Bare()))
     monkeypatch.setattr(run_hosts, "host_of", lambda target, context: host)
     monkeypatch.setattr(link, "TRIES", (0.01, 0.01, 0.02))
-    made = Bench(root, host, Context(tmp_path / "home", environment, root, tmp_path))
+    made = Bench(root, host, Context(furnish(tmp_path / "home", has_uv=False), environment, root, tmp_path))
     made.write("t.py", "print('ran')\n")
     return made

@@ -28,6 +28,8 @@ WITH_VALUE = frozenset(
         "--secret",
         "--env",
         "--processes-per-node",
+        "-p",
+        "--parameter",
         "-d",
         "--conda-file",
         "-s",
@@ -49,7 +51,9 @@ _LOOKS = "--dry-run"
 """A flag, too; but nothing is begun for it."""
 COMMAND_BEGINS = ("--", "-m", "-u", "-W", "-X", "-O", "-OO", "-B", "-I", "-E", "-S")
 """Words of `submit` that begin the command line of the run, as any word without a dash does: options of Python."""
-FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--tag-output", *BUILDING, "--verbose", "--debug"))
+FLAGS = frozenset(
+    ("-a", "--async", "--wait", "--no-outputs", "--tag-output", "--tty", *BUILDING, "--verbose", "--debug")
+)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -
     if not any(_misplaced(typed[first:], options, project.root)):
         return
     job = _job(project, request, context)
-    if job is None or not job.script:
+    if job is None or not job.script or job.is_notebook:
         return  # options of any program
     first = max(first, len(typed) - len(job.arguments))  # what stands before the script is its launcher's
     begin = begin_of_command(typed) or 0

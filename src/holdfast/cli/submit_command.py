@@ -114,6 +114,7 @@ def submit_command(
 
     SCRIPT may be any command: `torchrun --nproc-per-node 4 train.py`, `-m package.train`, `bash run.sh`. It runs in
     the folder where you type it, with the run's Python first on its PATH. `--` before it says that it is no file.
+    A notebook runs cell by cell, in its own folder: `train.ipynb -p lr=0.1`.
 
     SCRIPT may also be a run configuration, `NAME.runconfig`: its `ArgumentVector` then names the script, and
     ARGUMENTS follow its own.

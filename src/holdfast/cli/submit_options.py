@@ -74,12 +74,19 @@ def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_how(
-        *arguments: Any, variables: tuple[str, ...], copies: int | None, tag_output: bool, **options: Any
+        *arguments: Any,
+        variables: tuple[str, ...],
+        parameters: tuple[str, ...],
+        copies: int | None,
+        tag_output: bool,
+        tty: bool,
+        **options: Any,
     ) -> Any:
         if tag_output and copies is None:
             raise UsageError("--tag-output is about several processes.", "Add --processes-per-node N.")
         is_program = is_after_end(click.get_current_context())
-        how = CommandWishes(is_program, typed_variables(variables, current_context()), copies, tag_output)
+        typed = typed_variables(variables, current_context())
+        how = CommandWishes(is_program, typed, copies, tag_output, tty, parameters)
         return command(*arguments, how=how, **options)
 
     tagged = click.option(
@@ -99,7 +106,18 @@ def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="NAME[=VALUE]",
         help="Set this variable for the run, or pass on its value from this shell. Values are recorded.",
     )
-    return variable(several(tagged(with_how)))
+    return variable(_PARAMETER(several(tagged(_TERMINAL(with_how)))))
+
+
+_PARAMETER = click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set this parameter of the notebook; may be repeated.",
+)
+_TERMINAL = click.option("--tty", is_flag=True, help="Give the command a terminal of 80 by 24, without a keyboard.")
 
 
 def gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,15 @@ import os, shutil, sys
 beside = os.path.dirname(sys.executable)
 print(shutil.which("python3") is not None, os.path.isdir(beside))
 """
+TERMINAL = """
+import os, sys
+print(*os.get_terminal_size(0), sys.stdout.isatty(), sys.stderr.isatty(), os.environ["TERM"])
+try:
+    input()
+except EOFError:
+    print("no input")
+sys.exit(3)
+"""
 
 
 BESIDE = """
@@ -96,3 +105,10 @@ def test_several_processes_are_one_run(bench):
     bench.write("t.py", "import os, sys\nsys.exit(int(os.environ['RANK']) * 7)\n")
     assert bench.submit("--processes-per-node", "2", "t.py").code == 7
     assert bench.record()["script_name"] == "t.py"
+
+
+def test_a_command_may_have_a_terminal(bench):
+    bench.write("t.py", TERMINAL)
+    done = bench.submit("--tty", "t.py")
+    assert (done.out, done.code) == ("80 24 True True xterm-256color\nno input\n", 3)
+    assert bench.record()["terminal"] is True

@@ -202,6 +202,7 @@ def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
         output_wishes=_output_wishes(intent),
         command=job.command,
         folder=job.folder,
+        terminal=intent.request.how.terminal,
     )
 
 

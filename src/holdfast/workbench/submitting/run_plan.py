@@ -121,7 +121,13 @@ def container_plan(intent: Intent, names: Names, gpus: int | str | None = None) 
 def _command(intent: Intent, variables: dict[str, Text], interpreter: Text) -> Command:
     job = intent.job
     words = tuple(text(word) for word in job.words)
-    argv = (*_copies(intent.request.how, interpreter), *((interpreter, *words) if job.is_python else words))
+    before = (*_terminal(intent.request.how, interpreter), *_copies(intent.request.how, interpreter))
+    if job.is_notebook:
+        program = text(Hole.FARSIDE, "/holdfast/farside/run/notebook.py")
+        words = (program, words[0], text(Hole.WORK, "/outputs"), *words[1:])
+    argv = (*before, *((interpreter, *words) if job.is_python else words))
+    if intent.request.how.terminal:
+        variables = {"TERM": text("xterm-256color"), **variables}
     directory = text(Hole.WORK, f"/{job.folder}") if job.folder else text(Hole.WORK)
     return Command(argv, variables, directory, interpreter)
 
@@ -133,6 +139,12 @@ def _copies(how: CommandWishes, interpreter: Text) -> tuple[Text, ...]:
     program = text(Hole.FARSIDE, "/holdfast/farside/run/processes_per_node.py")
     shown = "tag" if how.tags_output else "first"
     return (interpreter, text("-I"), text("-S"), program, text(str(how.copies)), text(shown))
+
+
+def _terminal(how: CommandWishes, interpreter: Text) -> tuple[Text, ...]:
+    """The words before a command that gets a terminal."""
+    program = text(Hole.FARSIDE, "/holdfast/farside/run/pseudo_terminal.py")
+    return (interpreter, text("-I"), text("-S"), program) if how.terminal else ()
 
 
 def _interpreter(intent: Intent, is_managed: bool, context: Context) -> Text:

@@ -87,7 +87,7 @@ def _build_secrets(intent: Intent, context: Context) -> Mapping[str, str]:
 def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
     """Notes before the run that are neither errors nor warnings."""
     root = intent.project.root
-    if not was_known and intent.job.folder:
+    if not was_known and intent.job.folder and not intent.job.is_notebook:
         yield events.Noted(
             f"This folder belongs to the project `{root}`, which ships as a whole. To make it a project of its own: "
             f"mkdir {CONFIGURATION_FOLDER}"
@@ -98,6 +98,8 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
         yield events.Noted(f"`{request.script}` can be left out: holdfast submit {pasted(request.arguments[0])} …")
     for name in recorded_secrets(request.how.variables):
         yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
+    yield from (events.Warned(each) for each in intent.job.cautions)
+    yield from (events.Noted(each) for each in intent.job.notes)
     yield from _packages_news(intent)
     of_run = request.environment.of_run
     if of_run is not None and not intent.product.container.has_image:
@@ -130,6 +132,8 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
         variables = {**configuration.run.environment_variables, **dict(request.how.variables)}
         configuration = replace(configuration, run=replace(configuration.run, environment_variables=variables))
     job = find_job(project, request, configuration, context)
+    if job.is_notebook and request.environment.of_run is None:
+        job, configuration = _with_kernel(job, configuration, project)
     product = product_of(configuration.target, context, wanted_secrets(request, configuration))
     if product.is_this_system and configuration.environment is None and request.environment.of_run is None:
         _require_program(job, configuration, project, context)
@@ -140,6 +144,18 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
         project = ensure_identity(project, context.user_home)
         ensure_state_directory(project, context.user_home)
     return Intent(project, request, configuration, job, product)
+
+
+def _with_kernel(job: Job, configuration: Configuration, project: Project) -> tuple[Job, Configuration]:
+    """With the packages that run a notebook, in an environment that is built."""
+    if configuration.environment is None:
+        return job, configuration
+    from holdfast.workbench.submitting.notebooks import with_packages
+
+    spec = with_packages(configuration.environment, job.script, project.root)
+    added = [each.text for each in spec.pip if each not in configuration.environment.pip]
+    notes = (f"The environment also gets {' and '.join(added)}, to run the notebook.",) if added else ()
+    return replace(job, notes=notes), replace(configuration, environment=spec)
 
 
 def _require_program(job: Job, configuration: Configuration, project: Project, context: Context) -> None:

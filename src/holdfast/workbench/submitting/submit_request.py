@@ -21,12 +21,15 @@ class EnvironmentWishes:
 @dataclass(frozen=True)
 class CommandWishes:
     """How the command line is started. `is_program`: it came after `--`, so its first word is rather a program than a
-    file of that name. `variables`: by name. `copies` None: it is started once."""
+    file of that name. `variables`: by name. `copies` None: it is started once. `parameters`: words `NAME=VALUE` for a
+    notebook."""
 
     is_program: bool = False
     variables: tuple[tuple[str, str], ...] = ()
     copies: int | None = None
     tags_output: bool = False
+    terminal: bool = False
+    parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
