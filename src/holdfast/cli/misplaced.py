@@ -18,11 +18,11 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.project.compute import compute_names
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import Project
+from holdfast.project.packages_wish import NONE, PackagesWish
 from holdfast.project.runconfig import runconfig_names
 from holdfast.regular_files import read_regular
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.job import Job, find_job
-from holdfast.workbench.submitting.submit import from_here
 from holdfast.workbench.submitting.submit_request import SubmitRequest
 
 WHERE = ("run_configuration", "target")
@@ -136,8 +136,7 @@ def _is_place(words: Sequence[str], option: click.Option, root: Path) -> bool:
 def _job(project: Project, request: SubmitRequest, context: Context) -> Job | None:
     """None if there is none: submit itself will say why."""
     try:
-        files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]
-        configuration = load_configuration(project, request.run_configuration, request.target, *files)
+        configuration = load_configuration(project, request.run_configuration, request.target, PackagesWish(NONE))
         return find_job(project, request, configuration, context)
     except HoldfastError:
         return None

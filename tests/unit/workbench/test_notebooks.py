@@ -148,7 +148,7 @@ def test_an_environment_gets_what_it_does_not_name_itself(tmp_path):
 def test_a_lock_must_name_it(tmp_path):
     (tmp_path / "uv.lock").write_text('[[package]]\nname = "ipykernel"\nversion = "6"\n')
     locked = EnvironmentSpec(file="uv.lock", lock_file="uv.lock")
-    with pytest.raises(ProjectError, match="`uv.lock` has no nbclient") as refused:
+    with pytest.raises(ProjectError, match=r"`uv\.lock` has no nbclient") as refused:
         with_packages(locked, "t.ipynb", tmp_path)
     assert "uv add nbclient ipykernel" in str(refused.value.hint)
     with (tmp_path / "uv.lock").open("a") as lock:

@@ -332,7 +332,7 @@ def _target(wanted: AttachRequest, entered: Entered, found: UsableMachine, conte
         destination.username,
         _below_home(key, context.user_home) if key is not None else None,
         python_location=found.python if is_bare else None,
-        user_managed_environment=is_bare,
+        user_managed_environment=None if is_bare else False,
         home=wanted.home or found.home,
     )
 

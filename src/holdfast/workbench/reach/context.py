@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 PASSWORD_VARIABLE = "HOLDFAST_PASSWORD"  # noqa: S105 - the name of a variable, no secret
 
+Choose = Callable[[str, Sequence[str]], "str | None"]
+"""Gets a question and the answers that it may have, the usual one first; None: none was given."""
+
 
 @dataclass(frozen=True)
 class Context:
     """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was
-    typed, `ask` answers questions of ssh (None: the user cannot be asked). `only_looks`: the command starts no program
-    that a project names, or that chooses by the project's files."""
+    typed. `ask` answers questions of ssh, `ask_line` those of Holdfast, and `choose` which of several is meant (None:
+    the user cannot be asked). `only_looks`: the command starts no program that a project names, or that chooses by
+    the project's files."""
 
     home: Path
     environment: Mapping[str, str]
@@ -32,7 +36,9 @@ class Context:
     now: Callable[[], float] = time.time
     boot_clock: Callable[[], SinceBoot | None] = read_boot_clock
     ask: Ask | None = None
+    ask_line: Callable[[str], str | None] | None = None
     only_looks: bool = False
+    choose: Choose | None = None
 
     def for_children(self) -> dict[str, str]:
         """The variables without what no child may see."""

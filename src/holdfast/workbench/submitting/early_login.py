@@ -8,6 +8,7 @@ from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import find_project
+from holdfast.project.packages_wish import NONE, PackagesWish
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import host_of
 
@@ -56,7 +57,7 @@ def connect_ahead(run_configuration: str | None, target: str | None, context: Co
     """To the host of this target, if it is another machine. Whatever is wrong is said by the command itself, later."""
     try:
         project = find_project(context.directory, context.home, context.user_home)
-        configuration = load_configuration(project, run_configuration, target, None, None)
+        configuration = load_configuration(project, run_configuration, target, PackagesWish(NONE))
         host = host_of(configuration.target, context)
         return None if host.is_here else Ahead(host, host.connect())
     except HoldfastError:

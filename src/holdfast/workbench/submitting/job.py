@@ -11,6 +11,7 @@ from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
+from holdfast.project.packages_wish import PROGRAMS
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.named_file import PYTHONS, CommandFolder, NamedFile, find_file, has_file, is_script
@@ -208,4 +209,10 @@ def not_found(program: str) -> ProjectError:
         hint = f"To set a variable: holdfast submit --env {pasted(program)} COMMAND"
     elif program in _OF_THE_SHELL or any(each in program for each in " ;&|"):
         hint = "For a line of the shell: holdfast submit bash -c 'LINE'"
+    elif program in PROGRAMS:
+        package = PROGRAMS[program]
+        hint = (
+            f"The package {package} brings it: python -m pip install {pasted(package)}\n"
+            "Or have an environment built from a file that names the package: holdfast submit -d FILE …"
+        )
     return ProjectError(f"`{program}` is neither a file of this project nor a program on the PATH.", hint)

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 
 from holdfast.frozen import replace
 from holdfast.installed_programs import find_program
-from holdfast.project.configuration import Configuration, lacks_environment_file, load_configuration
+from holdfast.project.configuration import Configuration
 from holdfast.project.folder import (
-    BUILTIN,
     CONFIGURATION_FOLDER,
     Project,
     ensure_identity,
     ensure_state_directory,
     require_state_directory,
 )
-from holdfast.project.runconfig import CONDA_FILE
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
@@ -29,6 +27,7 @@ from holdfast.workbench.reach.targets import product_of
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job, find_job, not_found
 from holdfast.workbench.submitting.named_file import PYTHONS
+from holdfast.workbench.submitting.packages import packages_news, read_configuration
 from holdfast.workbench.submitting.run_plan import (
     Intent,
     asked_gpus,
@@ -99,26 +98,10 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
         yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
     yield from (events.Warned(each) for each in intent.job.cautions)
     yield from (events.Noted(each) for each in intent.job.notes)
-    target, run = intent.configuration.target, intent.configuration.run
-    if lacks_environment_file(intent.project, run, target) and intent.request.environment.of_run is None:
-        yield events.Noted(_about_no_packages(intent.project))
-    if intent.request.environment.of_run is not None and not intent.product.container.has_image:
-        yield from _about_no_image(intent, intent.request.environment.of_run)
-    is_own = target.user_managed_environment and intent.request.environment.of_run is None
-    if is_own and os.path.exists(root / run.conda_dependencies_file):
-        has_image = intent.product.container.has_image
-        whose = "the image's" if has_image else "your"
-        what = f"The target `{target.name}` runs on {whose} own Python, so {run.conda_dependencies_file} is not used"
-        if intent.product.host.is_here or has_image:
-            setting = f"`userManagedEnvironment: false` in {target.file}" if target.file else _OF_BUILTIN
-            yield events.Noted(f"{what}; {setting} would build it.")
-        else:
-            yield events.Noted(f"{what}: its packages have to be in the Python over there (`pythonLocation`).")
-
-
-_OF_BUILTIN = (
-    f"`type: local` and `userManagedEnvironment: false`, as two lines of {CONFIGURATION_FOLDER}/{BUILTIN}.compute,"
-)
+    of_run, has_image = request.environment.of_run, intent.product.container.has_image
+    yield from packages_news(intent.configuration, intent.project, of_run is not None, has_image)
+    if of_run is not None and not has_image:
+        yield from _about_no_image(intent, of_run)
 
 
 def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
@@ -133,19 +116,8 @@ def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
         )
 
 
-def _about_no_packages(project: Project) -> str:
-    """A user who has a list of packages elsewhere may think that it is used."""
-    names = ("requirements.txt", "pyproject.toml", "uv.lock", "environment.yml")
-    other = next((name for name in names if os.path.exists(project.root / name)), None)
-    text = f"There is no {CONDA_FILE}, so the environment has no packages"
-    if other is None:
-        return f"{text}; name them there, or write `dependencies: []` there if none are meant."
-    return f"{text}; `CondaDependenciesFile: {other}` in the run configuration would take those of {other}."
-
-
 def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
-    files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]
-    configuration = load_configuration(project, request.run_configuration, request.target, *files)
+    configuration = read_configuration(project, request, context)
     require_environment(request, configuration)
     if not request.prepare_only:
         asked_gpus(request.gpu, configuration)  # refuses what contradicts itself, before anything is done
@@ -186,8 +158,3 @@ def _require_program(job: Job, configuration: Configuration, project: Project, c
     python = find_python(configuration.target.python_location, project.root, context)
     if find_program(job.words[0], {"PATH": os.path.dirname(python)}) is None:
         raise not_found(job.words[0])
-
-
-def from_here(file: str | None, project: Project, context: Context) -> str | None:
-    """A file named on the command line is meant from where that was typed; in the configuration, from the project."""
-    return None if file is None else os.path.relpath(context.directory / file, project.root)

@@ -8,12 +8,14 @@ from holdfast.project.gpu_wishes import GpuWishes
 
 @dataclass(frozen=True)
 class EnvironmentWishes:
-    """What was typed about the environment: that of another run, resolved anew, built anew, its packages sent."""
+    """What was typed about the environment: that of another run, resolved anew, built anew, its packages sent. `parts`:
+    extras, and groups as `group:NAME`."""
 
     of_run: str | None = None
     upgrade: bool = False
     rebuild: bool = False
     ship_packages: bool = False
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class SubmitRequest:
     output_globs: tuple[str, ...] = ()
     outputs_limit: int | None = None
     """Bytes outside `outputs/` that come home. None, as no globs: what the run configuration says."""
+    include: tuple[str, ...] = ()
+    """Globs of ignored files that ship, as they were typed."""
     environment: EnvironmentWishes = EnvironmentWishes()
     gpu: GpuWishes = GpuWishes()
     how: CommandWishes = CommandWishes()
