@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.workbench.submitting.tools import find_uv
+
 CASES = Path(__file__).resolve().parents[1] / "cases" / "repositories"
 DESCRIPTION = "case.json"
 BESIDE = "beside"
 """A folder of a case: what lies next to the repository, not in it."""
-_KEYS = frozenset(("packages", "commands", "here", "varies", "differ", "soak"))
+_KEYS = frozenset(("packages", "commands", "here", "varies", "differ", "soak", "lock"))
 _INSTALLS = re.compile(r"(uv )?pip3? install |python3? -m pip install |uv sync|conda ")
 _CACHES = (".git", ".holdfast", "__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".venv")
 _RUN_FOLDER = re.compile(r"/[^\s'\"]*?/runs/[0-9a-f]{32}/[\w.-]+_\d{13}/work((/above)+/[\w.-]+)?")
@@ -52,6 +54,8 @@ class Repository:
     varies: tuple[str, ...]
     differ: tuple[str, ...]
     is_soak: bool
+    has_lock: bool
+    """A `uv.lock` is made for each copy: the one in a repository names the indexes of its author."""
 
     def copy(self, below: Path) -> Path:
         """A clone below this new folder, with one commit; returns its top."""
@@ -59,6 +63,8 @@ class Repository:
         shutil.copytree(self.folder, top, ignore=shutil.ignore_patterns(DESCRIPTION, BESIDE), symlinks=True)
         if (self.folder / BESIDE).is_dir():
             shutil.copytree(self.folder / BESIDE, below, dirs_exist_ok=True)
+        if self.has_lock:
+            subprocess.run([find_uv(), "lock", "-q"], cwd=top, check=True)
         identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
         for words in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-qm", "Everything")):
             subprocess.run(["git", *words], cwd=top, check=True)
@@ -94,7 +100,7 @@ def _repository(folder: Path, about: dict[str, Any]) -> Repository:
     unknown = named - {step.command for step in steps}
     assert not unknown, f"{folder.name}: README.md has no command {sorted(unknown)}"
     texts = {key: tuple(about.get(key, ())) for key in ("packages", "varies", "differ")}
-    return Repository(folder, steps, is_soak=bool(about.get("soak")), **texts)
+    return Repository(folder, steps, is_soak=bool(about.get("soak")), has_lock=bool(about.get("lock")), **texts)
 
 
 def _steps(readme: str, about: dict[str, Any]) -> Iterator[Step]:

@@ -67,7 +67,10 @@ def ask_line(question: str) -> str | None:
     from holdfast.cli import terminal
 
     terminal.clear_line()
-    return terminal.ask(question) or None
+    line = terminal.ask(question)
+    if not line:
+        terminal.notice("")
+    return line or None
 
 
 def _confirm(question: SshQuestion) -> str:

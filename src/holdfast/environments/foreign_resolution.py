@@ -25,7 +25,7 @@ from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, field, replace
 from holdfast.plan import EnvironmentPlan
 from holdfast.project.pyproject import parse_toml
-from holdfast.project.requirement_lines import ARCHIVES
+from holdfast.project.requirement_lines import RequiredPackage, parse_package
 
 _WANTED, _LIMITS, _LOCK, _FILES = "requirements.in", "constraints.in", "requirements.txt", "pylock.toml"
 _NO_WHEEL = ("no usable wheels", "no wheels with a matching", "building source distributions", "download and build")
@@ -113,14 +113,12 @@ def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: 
 def _refuse_builds(plan: EnvironmentPlan) -> None:
     """Nothing of a project's files runs on this machine."""
     for line, where in plan.requirements:
-        if re.fullmatch(r"\$\{HOLDFAST_FILES\}[^\s;]*", line) and not re.search(rf"(?:{_ENDS})(?:\[|$)", line):
+        package = parse_package(line)
+        if isinstance(package, RequiredPackage) and package.location.startswith("${") and not package.is_archive:
             raise PreparationError(
                 f"{where}: only the project's build says what it depends on, and builds never run on this machine.",
                 "List the packages in a requirements file and name it with -d, or leave out --ship-packages.",
             )
-
-
-_ENDS = "|".join(re.escape(each) for each in ARCHIVES)
 
 
 def _compiled(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer, more: Sequence[str]) -> str:

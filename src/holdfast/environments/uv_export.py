@@ -100,7 +100,8 @@ def _exported(spec: EnvironmentSpec, root: Path, files: Mapping[str, bytes], uv:
         with uv_folder(home) as folder:
             for name, content in files.items():  # nothing else: members of a workspace need not be there
                 (folder / name).write_bytes(content)
-            parts = spec.lock_parts or ("--no-dev",)
+            has_dev = ("--group", "dev") in zip(spec.lock_parts, spec.lock_parts[1:], strict=False)
+            parts = spec.lock_parts if has_dev else ("--no-dev", *spec.lock_parts)
             command = [uv, "export", "--project", os.fspath(folder), "--format", "requirements-txt", *words, *parts]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -19,7 +19,6 @@ from holdfast.project.documents import BYTE_ORDER_MARK, MAXIMUM_BYTES, read_text
 from holdfast.project.environment_spec import FILES, EnvironmentSpec, LocalProject, Requirement, parse_python
 from holdfast.project.problems import Mistake, Problem, Severity, errors_in
 from holdfast.project.requirement_lines import (
-    ARCHIVES,
     Option,
     RequiredPackage,
     in_one_spelling,
@@ -261,7 +260,7 @@ class RequirementLines:
         return False
 
     def _local(self, package: RequiredPackage, place: RequirementSource) -> str | None:
-        if not package.file_name.endswith(ARCHIVES):
+        if not package.is_archive:
             is_elsewhere = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:|\w+\+", package.location)
             take = self._refuse_location if is_elsewhere or place.constrains else self._take_folder
             take(package, place)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from holdfast.errors import UsageError
 from holdfast.frozen import replace
 from holdfast.project.configuration import load_configuration
 from holdfast.snapshots import ignored_groups
@@ -94,6 +95,16 @@ def test_the_options_are_those_of_the_folder_where_the_user_is(user):
 def test_what_ships_already_is_not_named(user):
     (text,) = user.say("chars/*").texts
     assert "chars" not in text
+
+
+def test_a_glob_that_the_shell_replaced_is_refused_before_the_wrong_script_runs(user):
+    words = ("chars/prepare.py", ("chars/train.bin", "train.py", "--rate", "1"))
+    expanded = SubmitRequest(*words, include=("chars/meta.pkl",))
+    with pytest.raises(UsageError) as raised:
+        included(replace(user.intent(), request=expanded))
+    assert raised.value.hint == "Quote it: holdfast submit --include 'chars/*' train.py"
+    meant = SubmitRequest("chars/prepare.py", ("chars/train.bin", "--to", "x.py"), include=("chars/meta.pkl",))
+    assert included(replace(user.intent(), request=meant)).typed == ("chars/meta.pkl",)
 
 
 def test_yes_ships_the_groups_with_every_run(user):

@@ -42,7 +42,7 @@ def said(root: Path, module: str, run: Run = BUILT, file: str = "requirements.tx
     [
         (lacking("a.b"), "a.b"),
         ("/v/bin/python3.11: No module named pkg.train\n", "pkg.train"),
-        ("[rank0]: ModuleNotFoundError: No module named 'x'; 'x' is not a package\n", ""),
+        ("[rank0]: ModuleNotFoundError: No module named 'x'; 'x' has no parts\n", ""),
         (lacking("x") + "Traceback\ntorch.distributed.elastic.ChildFailedError: \n====\n", "x"),
         (lacking("apex") + "training without apex\n", ""),
         (lacking("apex") + "Traceback\nValueError: 3\n", ""),

@@ -212,7 +212,7 @@ def not_found(program: str) -> ProjectError:
     elif program in PROGRAMS:
         package = PROGRAMS[program]
         hint = (
-            f"The package {package} brings it: python -m pip install {package}\nOr have an environment built from a "
-            "file that names the package: holdfast submit -d FILE …"
+            f"The package {package} brings it: python -m pip install {pasted(package)}\n"
+            "Or have an environment built from a file that names the package: holdfast submit -d FILE …"
         )
     return ProjectError(f"`{program}` is neither a file of this project nor a program on the PATH.", hint)
