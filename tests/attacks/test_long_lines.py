@@ -15,7 +15,7 @@ from holdfast.environments import fixes
 from holdfast.environments.gpu_builds import find_conda_cpu_build
 from holdfast.farside.environments import conda_build, conda_worker, locks, settings
 from holdfast.hosts import ssh_errors
-from holdfast.project import compute, credentials, plain
+from holdfast.project import compute, credentials, own_package, plain
 from holdfast.project.environment_spec import Requirement
 from holdfast.project.packages_search import read_environment_spec
 from holdfast.project.pyproject import read_pyproject
@@ -107,6 +107,10 @@ READERS: dict[str, Callable[[], object]] = {
     "addresses in a variable": lambda: settings.secrets_in({"UV_INDEX": grown("", "://")}),
     "parameters in a variable": lambda: settings.secrets_in({"UV_INDEX": grown("://", "?sig")}),
     "what a shell says": lambda: ssh_errors._misses_python(grown("", "python3 a")),
+    "a setup file": lambda: [
+        own_package._NAME_IN_PROGRAM.search(grown("", each)) for each in ("name", "name ", "name = ")
+    ],
+    "sections": lambda: [own_package._declared(grown("", each), ("x",)) for each in ("[a]\n", "[", "name=", "name \n")],
     "what a library says": lambda: named_paths(grown("cannot ", "a/'")),
     "what a script says": lambda: named_paths(grown("", "a")),
 }

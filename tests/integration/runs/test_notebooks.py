@@ -89,6 +89,6 @@ def test_a_notebook_that_is_killed_leaves_what_was_executed(bench):
     wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     os.kill(bench.event(run_id, "started")["pid"], 9)
     bench.event(run_id, "ended")
-    executed = json.loads((bench.far(run_id) / "work" / "outputs" / "t.ipynb").read_text())
+    executed = json.loads((bench.there(run_id) / "outputs" / "t.ipynb").read_text())
     assert executed["cells"][0]["outputs"][0]["text"] == ["first\n"]
     bench.until_nothing_is_left(run_id)

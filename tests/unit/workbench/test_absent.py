@@ -119,20 +119,37 @@ def test_a_file_that_an_earlier_run_wrote_names_the_newest_such_run(root):
         home = run_folder(root).parent / f"iris_{number + 1521077190506}"
         (home / "files" / "out").mkdir(parents=True)
         if number < 3:
-            (home / "files" / "out" / "ckpt.pt").write_text("")
+            (home / "files" / "out" / "ckpt.pt").write_text("x")
+    (home / "files" / "out" / "ckpt.pt").write_text("")
     assert said(root, missing("out/ckpt.pt")) == (
         "Run iris_1521077190508 wrote `out/ckpt.pt`.\nGo on from it: holdfast submit --from iris_1521077190508 train.py"
     )
 
 
-def test_of_a_file_here_and_one_of_a_run_the_newer_counts(root):
+def test_a_module_is_nothing_that_a_run_wrote(root):
+    home = run_folder(root).parent / "iris_1521077190507" / "files" / "wandb"
+    home.mkdir(parents=True)
+    (home / "x").write_text("x")
+    assert "--from" not in said(root, "Traceback\nModuleNotFoundError: No module named 'wandb'\n")
+    (root / ".gitignore").write_text("_version.py\n")
+    (root / "_version.py").write_text("")
+    lacking = "Traceback\nModuleNotFoundError: No module named '_version'\n"
+    assert said(root, lacking).endswith("--include _version.py train.py")
+
+
+def test_beside_a_file_that_is_here_a_newer_one_of_a_run_is_named(root):
     home = run_folder(root).parent / "iris_1521077190507" / "files" / "data"
     home.mkdir(parents=True)
-    (home / "w.bin").write_text("")
+    (home / "w.bin").write_text("x")
     os.utime(home / "w.bin", (10, 10))
-    assert "--include data/" in said(root, missing("data/w.bin"))
+    older = said(root, missing("data/w.bin"))
     os.utime(root / "data/w.bin", (5, 5))
-    assert "--from iris_1521077190507" in said(root, missing("data/w.bin"))
+    newer = said(root, missing("data/w.bin"))
+    assert [each.rpartition(": ")[2] for each in newer.splitlines()] == [
+        *(each.rpartition(": ")[2] for each in older.splitlines()),
+        "Run iris_1521077190507 wrote `data/w.bin`.",
+        "holdfast submit --from iris_1521077190507 train.py",
+    ]
 
 
 def test_a_file_that_stayed_on_the_machine_of_a_run_counts_too(root):

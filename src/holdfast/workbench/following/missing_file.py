@@ -9,6 +9,7 @@ from pathlib import Path
 
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Reason, Run
+from holdfast.snapshots.inclusion import lines_to_ship
 from holdfast.workbench.following.missing_input import missing_input_sentence
 from holdfast.workbench.following.missing_module import (
     missing_module_sentence,
@@ -34,8 +35,6 @@ def missing_file_sentence(
 
 def way_in(root: Path, relative: str, environment: Mapping[str, str] | None = None) -> str:
     """What to do so that a path that a rule leaves out ships after all."""
-    from holdfast.snapshots.inclusion import lines_to_ship
-
     match lines_to_ship(root, relative, environment):
         case ():
             return "No rule can let it in: copy it to another place in the project."

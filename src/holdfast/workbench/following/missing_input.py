@@ -4,6 +4,7 @@ it: a script that gets one file of three may train something else without a word
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -42,7 +43,10 @@ def missing_input_sentence(
     there = _project_there(folders, run.run_id)
     for name in named_paths(text):
         path = inside(name.path, there, run.submission.folder)
-        found = search.outside(name.path) if path is None else search.inside(path, name)
+        if path is None:
+            found = "" if name.is_module else search.outside(name.path)
+        else:
+            found = search.inside(path, name)
         if found:
             return found
     return ""
@@ -65,11 +69,13 @@ class _Search:
     def inside(self, path: str, name: NamedPath) -> str:
         if path in self._shipped or path in self._shipped_folders:
             return ""
-        writer = self._writer(path)
+        writer = "" if name.is_module else self._writer(path)
+        goes_on = f"Run {writer} wrote {shown(path)}.\nGo on from it: {self._again('--from', writer)}" if writer else ""
         if os.path.lexists(self._root / path):
-            return self._goes_on(path, writer) if writer and self._is_newer(writer, path) else self._ignored(path)
+            ignored = self._ignored(path)
+            return "\n".join((ignored, goes_on)) if writer and self._is_newer(writer, path) else ignored
         if writer:
-            return self._goes_on(path, writer)
+            return goes_on
         return self._absent(path) if name.is_certain else ""
 
     def outside(self, name: str) -> str:
@@ -116,9 +122,6 @@ class _Search:
         them = "it" if group.count == 1 else "them"
         return f"{reason}, so it stayed here{_others(group)}.\nShip {them}: {self._again(*include)}"
 
-    def _goes_on(self, path: str, writer: str) -> str:
-        return f"Run {writer} wrote {shown(path)}.\nGo on from it: {self._again('--from', writer)}"
-
     def _absent(self, path: str) -> str:
         """Of a path that is not here either."""
         lower = path.lower()
@@ -162,7 +165,12 @@ class _Search:
         return ""
 
     def _is_at_home(self, run_id: str, path: str) -> bool:
-        return os.path.lexists(self._folders.path(run_id) / path_at_home(path))
+        """Also a folder. An empty file is what a script left that failed."""
+        try:
+            status = os.lstat(self._folders.path(run_id) / path_at_home(path))
+        except (OSError, ValueError):
+            return False
+        return status.st_size > 0 or not stat.S_ISREG(status.st_mode)
 
     def _is_newer(self, writer: str, path: str) -> bool:
         """Whether what the run wrote is newer than the file here."""

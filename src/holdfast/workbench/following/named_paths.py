@@ -26,26 +26,32 @@ _BETWEEN = re.compile(r"[\s'\"`,;:()<>\[\]{}=|]+")
 
 @dataclass(frozen=True)
 class NamedPath:
-    """`path` as the output has it. `is_certain`: the words say that this path was not there."""
+    """`path` as the output has it. `is_certain`: the words say that this path was not there. `is_module`: it may be the
+    file of a module that was missing."""
 
     path: str
     is_certain: bool
+    is_module: bool = False
 
 
 def named_paths(text: str) -> list[NamedPath]:
     """The last mentioned first, and those that are certain before all others."""
+    modules = list[str]()
     certain = [name for pattern in _PLAIN for name in re.findall(pattern, text)]
     for module in re.findall(_MODULE, text):
         path = module.replace(".", "/")
-        certain += [f"{path}.py", f"{path}/__init__.py", path, path.split("/")[0]]
+        names = (path.split("/")[0], path, f"{path}/__init__.py", f"{path}.py")
+        modules += [f"{start}{name}" for start in ("src/", "") for name in names]
     likely = list[str]()
     for line in text.splitlines()[-_LINES:]:
         if _ABOUT_FILES.search(line[:_LONGEST_LINE]):
             likely += _names_in(line[:_LONGEST_LINE])
-    found = dict.fromkeys(certain[::-1], True)
+    found = {name: NamedPath(name, True) for name in certain[::-1]}
+    for name in modules[::-1]:
+        found.setdefault(name, NamedPath(name, False, is_module=True))
     for name in likely[::-1]:
-        found.setdefault(name, False)
-    return [NamedPath(name, is_certain) for name, is_certain in found.items()][:_NAMES]
+        found.setdefault(name, NamedPath(name, False))
+    return list(found.values())[:_NAMES]
 
 
 def inside(name: str, there: str, folder: str) -> str | None:

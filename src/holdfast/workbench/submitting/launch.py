@@ -109,7 +109,7 @@ def _warnings(intent: Intent, context: Context) -> Iterator[events.Event]:
         )
     if intent.product.is_this_system and spec is None:
         python = find_python(configuration.target.python_location, intent.project.root, context)
-        for warning in editable_warnings(Path(python), intent.project.root, context.user_home):
+        for warning in editable_warnings(Path(python), intent.project.root, context.user_home, context.environment):
             yield events.Warned(warning.message, warning.remedy)
 
 

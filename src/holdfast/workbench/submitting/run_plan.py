@@ -22,7 +22,7 @@ from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.submit_request import CommandWishes, SubmitRequest
-from holdfast.workbench.submitting.variables import given_variables, path_variables
+from holdfast.workbench.submitting.variables import given_variables, path_variables, project_variables
 
 _DEFAULT_GRACE = 10.0
 SHORTEST_SECRET = 4
@@ -69,6 +69,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
     shown = Text((*share.parts, "/")) if container is None else text(container.share)
     interpreter = _interpreter(intent, environment is not None, context)
     given = given_variables(intent.configuration, project.name, (identity.run_id, identity.generation), shown)
+    given |= project_variables(project.root, intent.product.is_this_system)
     given |= path_variables(interpreter, environment is not None, configuration.run.environment_variables, context)
     grace = next(each for each in (request.grace, run.grace_time, _DEFAULT_GRACE) if each is not None)
     return Plan(

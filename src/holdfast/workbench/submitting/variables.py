@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from holdfast.errors import UsageError
 from holdfast.installed_programs import find_program
 from holdfast.plan import Hole, Text, text
 from holdfast.project.configuration import Configuration
+from holdfast.project.own_package import own_package
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
 
@@ -52,7 +54,6 @@ def given_variables(
         "HOLDFAST_RUN_ID": text(run[0]),
         "HOLDFAST_GENERATION": text(run[1]),
         "HOLDFAST_RUN_DIRECTORY": text(Hole.RUN),
-        "HOLDFAST_PROJECT_DIRECTORY": text(Hole.WORK),
         "HOLDFAST_PROJECT": text(project_name),
         "HOLDFAST_TARGET": text(configuration.target.name),
         "HOLDFAST_RUN_CONFIGURATION": text(configuration.run.name),
@@ -71,6 +72,18 @@ def given_variables(
             Hole.PYTHONPATH,
         ),
     }
+
+
+def project_variables(root: Path, is_this_system: bool) -> dict[str, Text]:
+    """By which `farside/shim/sitecustomize.py` finds the project's packages. `is_this_system`: what is installed in
+    editable mode there may be the project itself."""
+    own = own_package(root)
+    found = {"HOLDFAST_PROJECT_DIRECTORY": text(Hole.WORK)}
+    if own.name and not own.is_compiled:
+        found["HOLDFAST_PROJECT_PACKAGE"] = text(own.name)
+    if is_this_system:
+        found["HOLDFAST_PROJECT_ORIGINAL"] = text(os.fspath(root))
+    return found
 
 
 def _of_local_projects(configuration: Configuration) -> Iterator[str | Hole]:
