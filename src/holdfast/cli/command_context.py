@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.questions import ask_line, asker, chooser
+from holdfast.cli.questions import asker, chooser
 from holdfast.errors import ConfigurationError, UnknownName
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import replace
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 def current_context() -> Context:
     """As the workbench reads it, with the person at the terminal, if there is one, to answer questions."""
-    asks = asker()
-    return replace(read_context(), ask=asks, ask_line=ask_line if asks else None, choose=chooser())
+    return replace(read_context(), ask=asker(), choose=chooser())
 
 
 def current_project(context: Context | None = None) -> Project:

@@ -11,7 +11,11 @@ from holdfast.history.run_folder import RunFolders
 from holdfast.model import Reason, Run
 from holdfast.snapshots.inclusion import lines_to_ship
 from holdfast.workbench.following.missing_input import missing_input_sentence
-from holdfast.workbench.following.missing_module import missing_module_sentence, missing_program_sentence
+from holdfast.workbench.following.missing_module import (
+    missing_module_sentence,
+    missing_program_sentence,
+    since_missing_module,
+)
 
 _TAIL = 16384
 
@@ -25,7 +29,7 @@ def missing_file_sentence(
     if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
         return ""
     text = _tail(folders.path(run.run_id) / "driver_log")
-    found = missing_input_sentence(root, folders, run, text, environment)
+    found = missing_input_sentence(root, folders, run, since_missing_module(text), environment)
     return found or missing_module_sentence(root, folders, run, text)
 
 

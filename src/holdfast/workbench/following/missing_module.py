@@ -94,6 +94,11 @@ def missing_module(text: str) -> str:
     return last[1].strip(".") if is_last or has_launcher else ""
 
 
+def since_missing_module(text: str) -> str:
+    """The words about the module that ended the run, without what it said before; else the whole text."""
+    return text[[found.start() for found in _LACKING.finditer(text)][-1] :] if missing_module(text) else text
+
+
 def missing_module_sentence(root: Path, folders: RunFolders, run: Run, text: str) -> str:
     """Empty where the run did not end by a missing module."""
     module = missing_module(text)

@@ -25,9 +25,8 @@ Choose = Callable[[str, Sequence[str]], "str | None"]
 @dataclass(frozen=True)
 class Context:
     """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was
-    typed. `ask` answers questions of ssh, `ask_line` those of Holdfast, and `choose` which of several is meant (None:
-    the user cannot be asked). `only_looks`: the command starts no program that a project names, or that chooses by
-    the project's files."""
+    typed. `ask` answers questions of ssh, and `choose` those of Holdfast (None: the user cannot be asked).
+    `only_looks`: the command starts no program that a project names, or that chooses by the project's files."""
 
     home: Path
     environment: Mapping[str, str]
@@ -36,7 +35,6 @@ class Context:
     now: Callable[[], float] = time.time
     boot_clock: Callable[[], SinceBoot | None] = read_boot_clock
     ask: Ask | None = None
-    ask_line: Callable[[str], str | None] | None = None
     only_looks: bool = False
     choose: Choose | None = None
 

@@ -50,7 +50,9 @@ def dry_run(project: Project, request: SubmitRequest, context: Context) -> Itera
     from holdfast.workbench.submitting.launch import rehearse
 
     looking = replace(context, only_looks=True)
-    yield from rehearse(_read(project, request, looking), looking)
+    intent = _read(project, request, looking)
+    yield from _packages_news(intent)
+    yield from rehearse(intent, looking)
 
 
 def submit(
@@ -98,10 +100,15 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
         yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
     yield from (events.Warned(each) for each in intent.job.cautions)
     yield from (events.Noted(each) for each in intent.job.notes)
-    of_run, has_image = request.environment.of_run, intent.product.container.has_image
-    yield from packages_news(intent.configuration, intent.project, of_run is not None, has_image)
-    if of_run is not None and not has_image:
+    yield from _packages_news(intent)
+    of_run = request.environment.of_run
+    if of_run is not None and not intent.product.container.has_image:
         yield from _about_no_image(intent, of_run)
+
+
+def _packages_news(intent: Intent) -> Iterator[events.Event]:
+    is_of_run = intent.request.environment.of_run is not None
+    yield from packages_news(intent.configuration, intent.project, is_of_run, intent.product.container.has_image)
 
 
 def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
