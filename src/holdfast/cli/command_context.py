@@ -13,8 +13,8 @@ from holdfast.cli.questions import asker
 from holdfast.errors import ConfigurationError, UnknownName
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import replace
-from holdfast.project.folder import Project, find_project
-from holdfast.workbench.reach.context import Context, read_context
+from holdfast.project.folder import Project
+from holdfast.workbench.reach.context import Context, project_of, read_context
 
 if TYPE_CHECKING:
     from holdfast.project.compute import ComputeTarget
@@ -27,8 +27,7 @@ def current_context() -> Context:
 
 def current_project(context: Context | None = None) -> Project:
     """The project of the folder in which the command was typed. `context`: if it has been read already."""
-    context = context or current_context()
-    return find_project(context.directory, context.home, context.user_home)
+    return project_of(context or current_context())
 
 
 def read_target(project: Project, wanted: str) -> ComputeTarget:

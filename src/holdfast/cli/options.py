@@ -59,13 +59,13 @@ def run_names(_context: click.Context, _parameter: click.Parameter, incomplete: 
 def runconfig_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from holdfast.project.runconfig import runconfig_names as names
 
-    return _beginning_with(incomplete, lambda: names(current_project().root))
+    return _beginning_with(incomplete, lambda: names(current_project().configuration_folders))
 
 
 def target_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from holdfast.project.compute import compute_names
 
-    return _beginning_with(incomplete, lambda: compute_names(current_project().root))
+    return _beginning_with(incomplete, lambda: compute_names(current_project().configuration_folders))
 
 
 def artifact_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.errors import FarSideError, UnknownName, UsageError
+from holdfast.errors import ConfigurationError, FarSideError, UnknownName, UsageError
 from holdfast.hosts.client import Client
 from holdfast.hosts.host import Host
 from holdfast.hosts.replies import ListedEnvironment, Shown
-from holdfast.project.compute import BUILTIN_LOCAL, compute_names
+from holdfast.project.compute import BUILTIN_LOCAL, compute_names, has_compute, read_compute
 from holdfast.project.folder import Project
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.run_hosts import RunHosts
 from holdfast.workbench.reach.targets import host_of
 
 
@@ -20,10 +19,13 @@ def host_of_target(project: Project, target: str | None, context: Context) -> Ho
     """None: this machine. Raises UnknownName, and ConfigurationError for a file with problems."""
     if target is None:
         return host_of(BUILTIN_LOCAL, context)
-    valid = compute_names(project.root)
-    if target not in valid:
-        raise UnknownName("compute target", target, valid)
-    return RunHosts(project, context).of_target(target)[1]
+    folders = project.configuration_folders
+    if not has_compute(folders, target):
+        raise UnknownName("compute target", target, compute_names(folders))
+    found, problems = read_compute(folders, target)
+    if found is None:
+        raise ConfigurationError(problems)
+    return host_of(found, context)
 
 
 def list_environments(host: Host) -> list[ListedEnvironment]:

@@ -119,7 +119,7 @@ def _left_imported(count: int) -> events.Removed:
 
 def _put_all(hosts: dict[tuple[str, str], HostRuns], project: Project, of_project: RunHosts) -> Iterator[events.Event]:
     """The hosts of all targets that are attached, this machine first."""
-    for name in sorted(compute_names(project.root), key=lambda name: name != BUILTIN_LOCAL.name):
+    for name in sorted(compute_names(project.configuration_folders), key=lambda name: name != BUILTIN_LOCAL.name):
         try:
             _put(hosts, of_project.of_target(name)[1], name)
         except NotAvailable:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.frozen import replace
 from holdfast.installed_programs import find_program
+from holdfast.project.compute import SUFFIX as TARGET_SUFFIX
 from holdfast.project.configuration import Configuration, lacks_environment_file, load_configuration
 from holdfast.project.folder import (
     BUILTIN,
@@ -98,6 +99,9 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
     for name in recorded_secrets(request.how.variables):
         yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
     target, run = intent.configuration.target, intent.configuration.run
+    hidden = intent.project.configuration_folders.hidden(target.name, TARGET_SUFFIX)
+    if hidden is not None:
+        yield events.Noted(f"The target `{target.name}` is this project's, in {target.file}, not yours in {hidden}.")
     if lacks_environment_file(intent.project, run, target) and intent.request.environment.of_run is None:
         yield events.Noted(_about_no_packages(intent.project))
     if intent.request.environment.of_run is not None and not intent.product.container.has_image:
