@@ -6,6 +6,7 @@ A connection may begin with this before anything else is loaded (`early_connecti
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
 
 def current_context() -> Context:
     """As the workbench reads it, with the person at the terminal, if there is one, to answer questions."""
-    return replace(read_context(), ask=asker())
+    return replace(read_context(), ask=asker(), named_project=_named_project())
+
+
+def _named_project() -> Path | None:
+    """What `--project` of the command says."""
+    terminal = sys.modules.get("holdfast.cli.terminal")  # not loaded yet when a connection is begun early
+    named = terminal.switches().project if terminal is not None else None
+    return None if named is None else Path(named)
 
 
 def current_project(context: Context | None = None) -> Project:

@@ -216,7 +216,7 @@ def _paced(looks: Iterator[GpuInventory], name: str) -> Iterator[GpuInventory]:
         look = next(looks, None)
 
 
-@click.command("check", cls=CliCommand)
+@click.command("check", cls=CliCommand, has_project=False)
 @output_options
 def here_command(output: Output) -> None:
     """Look at this machine: system, Pythons, disk, Docker, GPUs, and what is wrong with them.

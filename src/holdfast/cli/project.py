@@ -31,7 +31,7 @@ from holdfast.workbench.machines.target_owners import OfProject
 from holdfast.workbench.records.adoption import examine, take_over
 
 
-@click.command("create", cls=CliCommand)
+@click.command("create", cls=CliCommand, has_project=False)
 @click.argument("name", required=False)
 @click.option("-n", "--name", "named", metavar="NAME", help="The same as NAME.")
 @click.option(
@@ -61,7 +61,7 @@ def create_command(name: str | None, named: str | None, template: str, path: Pat
     terminal.hint(f"Run it: cd {_typed(project.root, here)} && holdfast submit -c local train.py")
 
 
-@click.command("list", cls=CliCommand)
+@click.command("list", cls=CliCommand, has_project=False)
 @output_options
 def sample_list_command(output: Output) -> None:
     """List the templates."""
