@@ -23,7 +23,7 @@ from holdfast.project.gpu_wishes import in_force
 from holdfast.project.runconfig import RunConfiguration
 from holdfast.snapshots.editable import editable_warnings
 from holdfast.snapshots.store import LookingStore, ObjectStore
-from holdfast.snapshots.take import Snapshot, take_snapshot
+from holdfast.snapshots.take import Snapshot, SnapshotListener, take_snapshot
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import writer_lock
 from holdfast.workbench.following.session import Session
@@ -131,15 +131,17 @@ def _in_background(project: Project, context: Context, store: ObjectStore) -> Ge
     """Take the snapshot in a thread, so that a large one can tell how far it is."""
     done: list[Snapshot] = []
     failed: list[BaseException] = []
-    progress = [(0, 0)]
+    progress, much = [(0, 0)], list[events.ReadingMuch]()
 
     def tell(files: int, size: int) -> None:
         progress[0] = (files, size)
 
+    listener = SnapshotListener(tell, lambda tree: much.append(events.ReadingMuch(str(project.root), tree)))
+
     def take() -> None:
         try:
             state, variables = project.state_directory, context.environment
-            done.append(take_snapshot(project.root, state, tell, variables, store=store))
+            done.append(take_snapshot(project.root, state, listener, variables, store=store))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             failed.append(error)
 
@@ -147,6 +149,7 @@ def _in_background(project: Project, context: Context, store: ObjectStore) -> Ge
     worker.start()
     while worker.is_alive():
         worker.join(0.5)
+        yield from (much.pop() for _ in tuple(much))
         if worker.is_alive():
             yield events.SnapshotProgressed(*progress[0])
     if failed:
