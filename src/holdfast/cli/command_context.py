@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.cli.questions import asker
-from holdfast.errors import ConfigurationError, UnknownName
+from holdfast.errors import ConfigurationError, ProjectError, UnknownName
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import replace
 from holdfast.project.folder import Project
@@ -36,6 +36,14 @@ def _named_project() -> Path | None:
 def current_project(context: Context | None = None) -> Project:
     """The project of the folder in which the command was typed. `context`: if it has been read already."""
     return project_of(context or current_context())
+
+
+def any_project(context: Context) -> Project:
+    """The same, for commands about machines: in a folder that can be no project, one without anything."""
+    try:
+        return project_of(context)
+    except ProjectError:
+        return Project(context.directory, "", "", True, context.home, context.account)
 
 
 def read_target(project: Project, wanted: str) -> ComputeTarget:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project, read_target
+from holdfast.cli.command_context import any_project, current_context, read_target
 from holdfast.cli.options import named_target, target_names, target_types
 from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.screen import show_until
@@ -150,7 +150,7 @@ def show_command(name: str, output: Output) -> None:
     reached, is said to be so.
     """
     context = current_context()
-    found = read_target(current_project(context), name)
+    found = read_target(any_project(context), name)
     file = found.file or "(built in)"
     if output.query is not None or output.chosen_format() != "table":
         output.show({**asdict(found), "file": file, "stored": _as_dict(_inventory(found, context))})
@@ -185,7 +185,7 @@ def detach_command(name: str, force: bool, purge: bool, of_account: bool, yes: b
     would go, and asks first.
     """
     context = current_context()
-    project = current_project(context)
+    project = any_project(context)
     owner = owner_of(project, name, of_account, context)
     if purge:
         checked, there = detach.before_purge(owner, project, name, context, force)

@@ -155,7 +155,15 @@ def configuration_options(packages: str = "File of packages") -> Decorator:
     return lambda command: run_configuration_option()(target(conda_file(command)))
 
 
-environment_target = target_option("Compute target whose machine is meant. [default: this machine]")
+_environment_target = target_option("Compute target whose machine is meant. [default: this machine]")
+address_option = click.option(
+    "--address", metavar="[USER@]HOST[:PORT]", help="The machine, by its address: no target is needed."
+)
+
+
+def environment_target(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-t` and `--address`, of commands about the environments of a machine."""
+    return _environment_target(address_option(command))
 
 
 def named_target(command: Callable[..., Any]) -> Callable[..., Any]:

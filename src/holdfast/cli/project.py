@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project, tell_if_shipped
+from holdfast.cli.command_context import any_project, current_context, current_project, tell_if_shipped
 from holdfast.cli.options import RUN_HELP, run_names, runconfig_names, target_option, template_names
 from holdfast.cli.output_format import CliCommand, Column, Output, output_options
 from holdfast.errors import ExitCode, UsageError
@@ -144,7 +144,7 @@ def list_targets_command(output: Output) -> None:
     whole path. Where both have one of a name, the project's is used and `hides` has the path of yours.
     """
     rows, context = [], current_context()
-    for each in list_targets(current_project(context)):
+    for each in list_targets(any_project(context)):
         target = each.target
         rows.append(
             {

@@ -52,16 +52,6 @@ def test_the_list_says_which_target_of_the_account_a_project_hides(command, sett
     assert own.exists() and not (settings / "box.compute").exists()
 
 
-def test_a_submission_says_that_the_projects_target_is_not_the_one_of_the_account(command, settings, configure):
-    command("computetarget", "attach", "local", "--user", "-n", "box")
-    Path("t.py").write_text("print(1)\n")
-    assert "not yours" not in command("submit", "-c", "box", "-a", "t.py").err
-    configure("box.compute", "type: local\n")
-    done = command("submit", "-c", "box", "-a", "t.py")
-    assert done.code == 0, done.err
-    assert f"aml_config/box.compute, not yours in {settings / 'box.compute'}" in done.err
-
-
 def test_names_of_the_account_are_completed_and_are_words_of_submit(command, settings, monkeypatch):
     command("computetarget", "attach", "local", "--user", "-n", "box")
     Path("t.py").write_text("print(1)\n")

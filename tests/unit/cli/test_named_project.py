@@ -28,16 +28,6 @@ def folder_of(command, *words: str) -> list[str]:
     return found
 
 
-def test_the_named_folder_is_the_project_whatever_lies_around_it(command, monorepo):
-    done = command("submit", "--project", "a", "-a", "t.py")
-    assert done.code == 0, done.err
-    assert [path.name for path in monorepo.iterdir() if (path / ".holdfast").exists()] == ["a"]
-    run_id = done.out.strip()
-    assert json.loads(command("history", "list", "--project", "a").out)[0]["run_id"] == run_id
-    assert command("history", "list").out == "[]\n"
-    assert f"holdfast logs --project a -f -r {run_id}" in done.err
-
-
 def test_a_command_runs_where_it_was_typed_or_at_the_top_of_the_named_project(command, monorepo, monkeypatch):
     top = monorepo.resolve()
     (monorepo / "link").symlink_to(monorepo / "a")
@@ -75,13 +65,6 @@ def test_after_the_script_it_is_the_scripts_own_word(command, monorepo):
     done = command("submit", "--dry-run", "-o", "json", "a/t.py", "--project", "wandb-name")
     assert json.loads(done.out)["command"]["argv"][-2:] == ["--project", "wandb-name"]
     assert "stands after the script" not in done.err
-
-
-def test_runs_of_the_named_project_are_completed(command, monorepo, monkeypatch):
-    run_id = command("submit", "--project", "a", "-a", "t.py").out.strip()
-    monkeypatch.setenv("_HOLDFAST_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_LINE", f"holdfast status --project a -r {run_id[:3]}")
-    assert command().out.split() == [f"plain,{run_id}"]
 
 
 @pytest.mark.parametrize(

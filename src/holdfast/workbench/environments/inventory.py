@@ -4,28 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.errors import ConfigurationError, FarSideError, UnknownName, UsageError
+from holdfast.errors import FarSideError, UnknownName, UsageError
 from holdfast.hosts.client import Client
 from holdfast.hosts.host import Host
 from holdfast.hosts.replies import ListedEnvironment, Shown
-from holdfast.project.compute import BUILTIN_LOCAL, compute_names, has_compute, read_compute
-from holdfast.project.folder import Project
 from holdfast.workbench.reach import events
-from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.targets import host_of
-
-
-def host_of_target(project: Project, target: str | None, context: Context) -> Host:
-    """None: this machine. Raises UnknownName, and ConfigurationError for a file with problems."""
-    if target is None:
-        return host_of(BUILTIN_LOCAL, context)
-    folders = project.configuration_folders
-    if not has_compute(folders, target):
-        raise UnknownName("compute target", target, compute_names(folders))
-    found, problems = read_compute(folders, target)
-    if found is None:
-        raise ConfigurationError(problems)
-    return host_of(found, context)
 
 
 def list_environments(host: Host) -> list[ListedEnvironment]:

@@ -18,6 +18,7 @@ from holdfast.hosts.replies import Inventory
 from holdfast.project import compute
 from holdfast.project.compute import CONTAINER_TYPES, REMOTE_TYPES, ComputeTarget, compute_names, examine_compute
 from holdfast.project.folder import Project
+from holdfast.project.known_projects import known_projects
 from holdfast.shown_text import pasted
 from holdfast.workbench.machines import target_files
 from holdfast.workbench.machines.target_owners import TargetOwner
@@ -61,7 +62,7 @@ def before_purge(
         raise ConfigurationError(problems)
     there = inventory(target, context)
     _refuse_living(project, name, there)
-    _refuse_unfinished(project, name, force)
+    _refuse_unfinished(owner, project, name, force)
     return target, there
 
 
@@ -74,7 +75,7 @@ def detach(
     if target is None:
         yield from _tell_of_keys(name, context)
     elif how.purge or target.type == "remote" or target.type in CONTAINER_TYPES:
-        _refuse_unfinished(project, name, how.force)
+        _refuse_unfinished(owner, project, name, how.force)
         yield from _leave(owner, target, context, how.purge)
     removed, others = target_files.detach(owner, project, name)
     yield TargetDetached(tuple(removed), tuple(others))
@@ -106,23 +107,37 @@ def _place(project: Project, name: str) -> tuple[str | int | None, ...] | None:
     return (target.address, target.port, target.username, target.home) if target.type in REMOTE_TYPES else ()
 
 
-def _refuse_unfinished(project: Project, name: str, force: bool) -> None:
+def _refuse_unfinished(owner: TargetOwner, project: Project, name: str, force: bool) -> None:
+    """Of a target of the account, runs of every project count that has none of its own by that name."""
+    if force:
+        return
+    if not owner.is_account:
+        _refuse_unfinished_of(project, name, ())
+        return
+    for each in known_projects(project.home):
+        if name not in each.configuration_folders.of_project(compute.SUFFIX):
+            _refuse_unfinished_of(each, name, () if each.root == project.root else ("--project", str(each.root)))
+
+
+def _refuse_unfinished_of(project: Project, name: str, more: tuple[str, ...]) -> None:
+    """`more`: words that a command needs to be about this project."""
     waiting = [run for run, target in Index(project.state_directory).unfinished() if target == name]
     folders = RunFolders(project.state_directory)
     left = [run for run in folders.all_ids() if folders.is_only_there(run)]
     left = [run for run in left if folders.submission(run).target == name]
-    if left and not force:
-        fetch = f"holdfast history download -r {pasted(left[0])} -d DIR"
-        fetch = fetch if folders.outputs_are_left(left[0]) else f"{fetch} ."
+    if left:
+        everything = () if folders.outputs_are_left(left[0]) else (".",)
+        fetch = ["holdfast", "history", "download", *more, "-r", left[0], "-d", "DIR", *everything]
         raise StateError(
             f"The outputs of {', '.join(left[:5])}{' …' if len(left) > 5 else ''} are on `{name}` only.",
-            f"Fetch them: {fetch}\nTo leave or lose them: --force",
+            f"Fetch them: {' '.join(map(pasted, fetch))}\nTo leave or lose them: --force",
         )
-    if waiting and not force:
+    if waiting:
         count = "1 run has" if len(waiting) == 1 else f"{len(waiting)} runs have"
+        look = ["holdfast", "status", *more, "-r", waiting[0]]
         raise StateError(
             f"{count} not ended on `{name}`, or not brought everything home: {', '.join(waiting[:5])}.",
-            f"Look first: holdfast status -r {pasted(waiting[0])}. To detach it all the same: --force",
+            f"Look first: {' '.join(map(pasted, look))}. To detach it all the same: --force",
         )
 
 
