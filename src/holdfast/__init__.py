@@ -81,7 +81,8 @@ class CurrentRun:
     def __init__(self, run_id: str, directory: str) -> None:
         self.id = run_id
         self.directory = directory
-        self.outputs = os.path.join(directory, "work", "outputs")
+        top = os.environ.get("HOLDFAST_PROJECT_DIRECTORY") or os.path.join(directory, "work")
+        self.outputs = os.path.join(top, "outputs")
         self.project = os.environ.get("HOLDFAST_PROJECT", "")
         self.target = os.environ.get("HOLDFAST_TARGET", "")
         self.run_configuration = os.environ.get("HOLDFAST_RUN_CONFIGURATION", "")

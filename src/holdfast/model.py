@@ -275,6 +275,8 @@ class Submission:
     """The words of the run, if they are more than a script's name and `arguments`."""
     folder: str = ""
     """Where it starts, relative to the project."""
+    terminal: bool = False
+    """Whether the command has a terminal."""
     format: int = RECORD_FORMAT
 
 

@@ -166,4 +166,6 @@ class Plan:
     """None: the script sees the host as its user does."""
     gpu: GpuRequest = GpuRequest()
     engine: EnginePlan = EnginePlan()
+    place: str = ""
+    """Where the project lies in the run's working tree: below its `work`, a few folders deep."""
     format: int = RECORD_FORMAT

@@ -96,7 +96,7 @@ TWINS = {"EndedProcess", "Verdict", "Volume"}
 field."""
 SAME_SEAM = {"main"}
 """Names of modules that may be used twice: the entry of a program."""
-NOT_OUR_FILES = {"engines/NAME.py", "train.py"}
+NOT_OUR_FILES = {"engines/NAME.py", "setup.py", "train.py"}
 """Python files that comments may name and the source does not have: placeholders and scripts of users."""
 TEMPLATES = ("project", "templates")  # what a user's project starts from: a user's code, not ours
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -21,6 +21,7 @@ from holdfast.farside.system import frames
 from holdfast.farside.system.files import remove_below, remove_path, remove_tree, size_freed
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.own_files import written
+from holdfast.farside.system.working_tree import WorkingTree
 from holdfast.workbench.following.transfer import make_way
 
 LEVELS = 3000
@@ -131,7 +132,7 @@ def test_its_files_are_listed_as_deep_as_files_can_have_a_name_at_home_and_the_r
     assert {"work/outputs/d/d/x", "uploads/d/d/x", "uploads/" + "d/" * 150 + "x"} <= found
     assert max(each.count("/") for each in found) < 250
     assert problems and all("folders deep" in each for each in problems)
-    assert ["outputs/d/x", 0] in written(str(folder / "work"), 1 << 62)
+    assert ["outputs/d/x", 0] in written(WorkingTree(str(folder)), 1 << 62)
     assert size_freed(str(folder)) == 0
 
 

@@ -17,8 +17,8 @@ from holdfast.environments.environment_plan import Wishes, plan_environment
 from holdfast.environments.foreign_resolution import ForeignMachine, Installer, resolve_for, wheel_files
 from holdfast.environments.uv_export import export_lock
 from holdfast.plan import EnvironmentPlan, text
-from holdfast.project.configuration import read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
+from holdfast.project.packages_search import read_environment_spec
 from holdfast.project.tracked_files import tracked_of
 from holdfast.snapshots.git_files import revision
 from holdfast.snapshots.ignore import explain, list_files

@@ -15,7 +15,7 @@ import pytest
 from holdfast.snapshots.git_files import Git, revision
 from holdfast.snapshots.git_process import Bounds, GitBusyError, GitError, GitStuckError, GitTooLargeError
 from holdfast.snapshots.ignore import explain, list_files
-from holdfast.snapshots.take import take_snapshot
+from holdfast.snapshots.take import Selection, take_snapshot
 from holdfast.snapshots.warnings import unlisted_by_git
 from kit import processes
 from kit.waiting import wait_for
@@ -107,7 +107,7 @@ def _hooks(trap: Trap, folder: Path) -> None:
 
 def _ask_everything(top: Path, environment: dict[str, str] | None = None) -> None:
     list_files(top, environment)
-    take_snapshot(top, top / ".holdfast", None, environment)
+    take_snapshot(top, top / ".holdfast", None, Selection(environment))
     for path in ("train.py", "sub/new", "sub/x.o"):
         explain(top, path, environment)
     revision(top)

@@ -15,13 +15,13 @@ from holdfast.environments import fixes
 from holdfast.environments.gpu_builds import find_conda_cpu_build
 from holdfast.farside.environments import conda_build, conda_worker, locks, settings
 from holdfast.hosts import ssh_errors
-from holdfast.project import compute, credentials, plain
-from holdfast.project.configuration import read_environment_spec
+from holdfast.project import compute, credentials, own_package, plain
 from holdfast.project.environment_spec import Requirement
+from holdfast.project.packages_search import read_environment_spec
 from holdfast.project.pyproject import read_pyproject
 from holdfast.project.requirement_lines import in_one_spelling, parse_options, parse_package
 from holdfast.project.requirements import read_requirements
-from holdfast.workbench.following import missing_file
+from holdfast.workbench.following.named_paths import named_paths
 
 N = 900_000
 
@@ -107,7 +107,12 @@ READERS: dict[str, Callable[[], object]] = {
     "addresses in a variable": lambda: settings.secrets_in({"UV_INDEX": grown("", "://")}),
     "parameters in a variable": lambda: settings.secrets_in({"UV_INDEX": grown("://", "?sig")}),
     "what a shell says": lambda: ssh_errors._misses_python(grown("", "python3 a")),
-    "what a script says": lambda: missing_file._candidates(grown("", "a"), "iris_1", ""),
+    "a setup file": lambda: [
+        own_package._NAME_IN_PROGRAM.search(grown("", each)) for each in ("name", "name ", "name = ")
+    ],
+    "sections": lambda: [own_package._declared(grown("", each), ("x",)) for each in ("[a]\n", "[", "name=", "name \n")],
+    "what a library says": lambda: named_paths(grown("cannot ", "a/'")),
+    "what a script says": lambda: named_paths(grown("", "a")),
 }
 
 

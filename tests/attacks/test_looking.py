@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.farside.environments.user_python import look_at
 from holdfast.hosts.client import Client
 from holdfast.hosts.host import Local
-from holdfast.project.configuration import read_environment_spec
+from holdfast.project.packages_search import read_environment_spec
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.interpreter import find_python
 from kit.docker.daemon import Daemon

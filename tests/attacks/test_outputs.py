@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -157,7 +158,7 @@ def lying_box(home: Path, rows: list[list[Any]]) -> Collector:
     """What a box that lists these rows has brought to `home`."""
     connection: Any = Lying(listing=rows)
     collector = Collector(connection, False, FarRun("p", "r", True), home)
-    for _ in collector.bring(("work/outputs", "work", "uploads")):
+    for _ in collector.bring(("work/outputs", "work", "uploads", "above")):
         pass
     return collector
 
@@ -217,6 +218,43 @@ def test_links_of_a_project_lead_neither_out_of_it_nor_to_the_run_s_own_files(tm
         assert any(f"`{name}` is a link to " in note for note in collector.notes), name
 
 
+def test_links_beside_the_project_lead_to_what_is_beside_it_and_nowhere_else(tmp_path: Path) -> None:
+    home = tmp_path / "r"
+    (home / "above/1/logs").mkdir(parents=True)
+    targets = {"1/latest": "logs/a", "1/up": "../2/x", "2/journal": "../../journal.jsonl", "1/key": "/etc/passwd"}
+
+    lying_box(home, [[f"above/{path}", "l", 0, 1, target] for path, target in targets.items()])
+
+    assert [each.relative_to(home).as_posix() for each in home.rglob("*") if each.is_symlink()] == ["above/1/latest"]
+
+
+@pytest.mark.parametrize("place", ["../..", "/", "a//b", "a/../../..", ".", "a/" * 40 + "b", 7, ["a"]])
+def test_a_plan_that_a_script_changed_does_not_show_other_files_of_the_machine(
+    far: tuple[Home, Path, dict[str, Any]], place: object
+) -> None:
+    home, folder, message = far
+    (folder / "plan.json").write_text(json.dumps({"place": place}))
+
+    with pytest.raises(Refused):
+        storage.list_files(home, message, lambda: None)
+    frames = list(storage.stream(home, message, [("work/outputs/d/x", 0, "")], lambda: None))
+
+    assert [about["push"] for about, _ in frames] == ["failed"]
+
+
+@pytest.mark.parametrize("name", ["above/1/../../plan.json", "above/5/plan.json", "above/0/x", "above/-1/x", "above/x"])
+def test_what_lies_beside_the_project_is_never_the_run_s_own(
+    far: tuple[Home, Path, dict[str, Any]], tmp_path: Path, name: str
+) -> None:
+    home, folder, message = far
+    (folder / "plan.json").write_text('{"place": "above/above/above/project"}')
+
+    with pytest.raises(Refused):
+        storage.link(home, {**message, "path": name, "destination": str(tmp_path / "copy")})
+
+    assert not (tmp_path / "copy").exists()
+
+
 def test_a_link_of_an_earlier_look_goes_when_a_later_one_makes_it_lead_out(tmp_path: Path) -> None:
     home = tmp_path / "r"
     (home / "outputs" / "a/b/c/d").mkdir(parents=True)
@@ -230,7 +268,20 @@ def test_a_link_of_an_earlier_look_goes_when_a_later_one_makes_it_lead_out(tmp_p
 
 
 @pytest.mark.parametrize(
-    "path", ["work/outputs/../../../x", "/x", "work/outputs//x", "uploads/./x", "work//x", "work/../x", "x", "..", ""]
+    "path",
+    [
+        *("work/outputs/../../../x", "/x", "work/outputs//x", "uploads/./x", "work//x", "work/../x", "x", "..", ""),
+        *(
+            "above/../x",
+            "above/1/../../x",
+            "above/0/x",
+            "above/21/x",
+            "above/01/x",
+            "above/x",
+            "above/1",
+            "above/\u0661/x",
+        ),
+    ],
 )
 def test_a_box_that_names_paths_out_of_the_record_has_nothing_written(tmp_path: Path, path: str) -> None:
     home = tmp_path / "laptop" / "r"

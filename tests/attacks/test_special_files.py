@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,10 +15,8 @@ from holdfast.errors import ExitCode
 from holdfast.farside.environments import user_python
 from holdfast.farside.machine import pythons
 from holdfast.snapshots.editable import editable_warnings
-from holdfast.snapshots.take import take_snapshot
-
-HANG = 120.0
-"""Seconds after which a command counts as one that never ends."""
+from holdfast.snapshots.take import Selection, take_snapshot
+from kit.commands import Result
 
 
 def _pipe(place: Path) -> None:
@@ -82,11 +78,6 @@ def project(tmp_path: Path) -> Path:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     return root
-
-
-def _run(project: Path, *words: str, patience: float = HANG) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "holdfast", *words]
-    return subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=patience, check=False)
 
 
 NO_FILE, NOT_REGULAR, TOO_LARGE = "is not a file", "not a regular file", "is larger than 1 MB"
@@ -168,7 +159,7 @@ OUTCOMES: list[tuple[str, str, dict[str, Outcome]]] = [
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_command_names_the_file_and_ends(
-    project: Path, file: str, configuration: str, kind: str, outcome: Outcome
+    holdfast: Callable[..., Result], project: Path, file: str, configuration: str, kind: str, outcome: Outcome
 ) -> None:
     (project / file).unlink(missing_ok=True)
     KINDS[kind](project / file)
@@ -176,27 +167,31 @@ def test_a_command_names_the_file_and_ends(
         os.truncate(project / file, 1 << 25)  # it ships, so that it has to have an end
     elif kind == "endless":
         (project / ".amlignore").write_text(f"/{file}\n")
-    found = _run(project, "submit", "--dry-run", "-c", configuration, "train.py")
+    found = holdfast("submit", "--dry-run", "-c", configuration, "train.py", cwd=project)
     code, told = outcome
-    assert found.returncode == code, found.stderr
-    assert re.search(told.replace("{file}", re.escape(file)), found.stderr), found.stderr
+    assert found.code == code, found.err
+    assert re.search(told.replace("{file}", re.escape(file)), found.err), found.err
     if kind == "pipe":
         for words in (["environment", "check", "-c", configuration], ["history", "list"], ["computetarget", "list"]):
-            assert "internal error" not in _run(project, *words).stderr
+            assert "internal error" not in holdfast(*words, cwd=project).err
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_link_to_an_asset_is_read_only_where_it_is_a_file(project: Path, kind: str) -> None:
+def test_a_link_to_an_asset_is_read_only_where_it_is_a_file(
+    holdfast: Callable[..., Result], project: Path, kind: str
+) -> None:
     (project / "assets").mkdir()
     KINDS[kind](project / "assets" / "m.link")
-    found = _run(project, "asset", "download", "-l", "assets/m.link", "-d", "out", patience=30.0)
-    assert found.returncode == ExitCode.STORAGE, found.stderr
-    assert "Could not read the link: " in found.stderr and "m.link" in found.stderr
+    found = holdfast("asset", "download", "-l", "assets/m.link", "-d", "out", cwd=project, timeout=30.0)
+    assert found.code == ExitCode.STORAGE, found.err
+    assert "Could not read the link: " in found.err and "m.link" in found.err
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("file", ["pyvenv.cfg", "bin/python3", "bin/python3.11"])
-def test_a_python_that_a_target_names_is_looked_at(project: Path, file: str, kind: str) -> None:
+def test_a_python_that_a_target_names_is_looked_at(
+    holdfast: Callable[..., Result], project: Path, file: str, kind: str
+) -> None:
     (project / "venv" / "bin").mkdir(parents=True)
     (project / "venv" / "bin" / "python3").symlink_to("python3.11")
     (project / "venv" / "bin" / "python3.11").write_bytes(b"\x7fELF")
@@ -208,9 +203,9 @@ def test_a_python_that_a_target_names_is_looked_at(project: Path, file: str, kin
     (project / ".amlignore").write_text("/venv/\n")
     (project / "aml_config/box7.compute").write_text("type: local\npythonLocation: venv/bin/python3\n")
     for words in (("environment", "check", "-c", "night"), ("submit", "--dry-run", "-c", "night", "train.py")):
-        found = _run(project, *words)
-        assert found.returncode != ExitCode.INTERNAL, found.stderr
-        assert "Traceback" not in found.stderr
+        found = holdfast(*words, cwd=project)
+        assert found.code != ExitCode.INTERNAL, found.err
+        assert "Traceback" not in found.err
     python = str(project / "venv" / "bin" / "python3")
     user_python.beside(python)
     user_python.is_script(python)
@@ -225,7 +220,7 @@ def test_a_python_that_a_target_names_is_looked_at(project: Path, file: str, kin
 def test_a_snapshot_is_taken_beside_it(project: Path, tmp_path: Path, file: str, kind: str) -> None:
     (project / file).parent.mkdir(parents=True, exist_ok=True)
     KINDS[kind](project / file)
-    found = take_snapshot(project, tmp_path / "state", None, {**os.environ, "PATH": ""})
+    found = take_snapshot(project, tmp_path / "state", None, Selection({**os.environ, "PATH": ""}))
     assert found.files >= 10
     if file == "data" and kind in ("pipe", "socket"):
         assert "`data` is a socket, a pipe or a device" in found.warnings[0].message

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.farside.system.working_tree import tree_of
 from holdfast.workbench.following.mirror import writer_lock
 from holdfast.workbench.following.outputs import Collector
 from holdfast.workbench.reach import events
@@ -39,7 +40,7 @@ def test_a_run_that_another_process_is_bringing_home_stays(laptop, boxes, ended)
         assert is_mine
         (kept,) = cleaned(laptop, ended)
     assert "not at home yet" in kept.kept
-    assert (far / "work" / "outputs" / "result").read_text() == "made on gpu1"
+    assert Path(tree_of(str(far)).project, "outputs", "result").read_text() == "made on gpu1"
 
 
 def test_a_run_stays_whose_outputs_did_not_come_home_and_goes_when_they_have(laptop, boxes, ended, monkeypatch):

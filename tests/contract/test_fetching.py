@@ -72,7 +72,7 @@ def test_a_file_that_was_half_fetched_is_continued(bench):
     bench.host.cuts.append(Cut(down=11 << 19))
     run = bench.run()
     first, second = bench.host.traffic()
-    assert (bench.near(run) / "outputs/big").read_bytes() == (bench.far(run) / "work/outputs/big").read_bytes()
+    assert (bench.near(run) / "outputs/big").read_bytes() == (bench.there(run) / "outputs/big").read_bytes()
     assert first.down + second.down < (9 << 20), "nothing travels twice"
 
 
@@ -106,7 +106,7 @@ def test_a_file_that_stayed_there_is_fetched_later_also_over_a_link_that_breaks(
     copied = list(artifacts.download(bench.project, replace(asked, overwrite=True), bench.context))
     assert bench.host.connections == before + 1, "one connection for all"
     assert [each.path for each in copied] == ["model.bin", "b"]
-    there = bench.far(run) / "work"
+    there = bench.there(run)
     assert (tmp_path / "here/model.bin").read_bytes() == (there / "model.bin").read_bytes()
     assert bench.host.traffic()[-1].down < 2 << 20
 
@@ -150,7 +150,7 @@ def test_a_file_that_becomes_a_program_or_stops_being_one_does_so_at_home_too(an
         "for name in 'ab': open('outputs/' + name, 'w').write(name); os.utime('outputs/' + name, (5, 5))\n"
         "os.chmod('outputs/a', 0o755)\n"
         "print('up', flush=True)\n"
-        "while not os.path.exists('../go'): time.sleep(0.01)\n"
+        "while not os.path.exists(os.environ['HOLDFAST_RUN_DIRECTORY'] + '/go'): time.sleep(0.01)\n"
         "os.chmod('outputs/a', 0o644); os.chmod('outputs/b', 0o755)\n",
     )
     was_so = False
@@ -178,7 +178,7 @@ def test_two_downloads_of_one_file_at_once_both_bring_it_whole(bench, tmp_path):
 
     with ThreadPoolExecutor(2) as pool:
         copies = [each.read_bytes() for each in pool.map(download, ("one", "two"))]
-    content = (bench.far(run) / "work/model.bin").read_bytes()
+    content = (bench.there(run) / "model.bin").read_bytes()
     assert [each == content for each in copies] == [True, True]
     assert not [each for each in bench.near(run).glob(".incoming*") if each.is_dir()]
 
@@ -207,7 +207,7 @@ import os, time
 def write(name, text):
     with open('PLACE/' + name, 'w') as file: file.write(text)
 def wait(name):
-    while not os.path.exists('../' + name): time.sleep(0.01)
+    while not os.path.exists(os.environ['HOLDFAST_RUN_DIRECTORY'] + '/' + name): time.sleep(0.01)
 os.makedirs('PLACE', exist_ok=True)
 write('kept', 'old'); write('gone', '1'); os.mkdir('PLACE/f'); write('f/x', '1'); write('turns', 'file')
 print('up', flush=True)

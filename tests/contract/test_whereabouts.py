@@ -236,7 +236,9 @@ def test_a_run_on_this_machine_is_not_lost_for_a_client_with_another_home(laptop
     monkeypatch.setattr(submit, "product_of", product_of)
     monkeypatch.setattr(run_hosts, "host_of", host_of)
     (laptop.root / "train.py").write_text(
-        "import os, time\nwhile not os.path.exists('../go'): time.sleep(0.01)\nopen('outputs/x', 'w').write('y')\n"
+        "import os, time\n"
+        "while not os.path.exists(os.environ['HOLDFAST_RUN_DIRECTORY'] + '/go'): time.sleep(0.01)\n"
+        "open('outputs/x', 'w').write('y')\n"
     )
     happened = list(submit.submit(laptop.project, SubmitRequest("train.py"), laptop.context, wait=False))
     run = run_of(happened)

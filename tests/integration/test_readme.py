@@ -10,6 +10,7 @@ import pytest
 
 from integration.console_examples import collect, complaint, page_environment, run
 from kit.homes import share_packages
+from kit.notebooks import active_python
 
 pytestmark = pytest.mark.time_limit(300, "installs packages as its reader would")
 
@@ -21,6 +22,8 @@ ELSEWHERE = {
     "other-systems.md": "nothing to run here",
 }
 GUIDES = [page for page in sorted((ROOT / "docs" / "guides").glob("*.md")) if page.name not in ELSEWHERE]
+WITH_KERNEL = ("local-runs.md",)
+"""Their readers have installed what runs notebooks."""
 PAGES = [ROOT / "README.md", *GUIDES]
 
 
@@ -32,7 +35,11 @@ def test_the_commands_of_the_page_do_what_it_shows(page: Path, tmp_path: Path) -
     folder.mkdir()
     share_packages(Path(os.environ["HOLDFAST_HOME"]))
 
-    answers = run(examples, folder, page_environment(Path(sys.executable)), timeout=300)
+    variables = page_environment(Path(sys.executable))
+    if page.name in WITH_KERNEL:
+        variables |= active_python(variables["PATH"])
+
+    answers = run(examples, folder, variables, timeout=300)
 
     complaints = [complaint(example, answer) for example, answer in zip(examples, answers, strict=False)]
     if any(complaints):

@@ -12,18 +12,20 @@ from typing import Any
 import pytest
 
 from holdfast.containers import Bare
+from holdfast.farside.system.working_tree import tree_of
 from holdfast.hosts.connection import Connection
 from holdfast.model import Run
 from holdfast.plan import EnginePlan
 from holdfast.project.folder import Project
 from holdfast.snapshots.store import ObjectStore
-from holdfast.snapshots.take import take_snapshot
+from holdfast.snapshots.take import Selection, take_snapshot
 from holdfast.workbench.reach import events, link, run_hosts
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
 from holdfast.workbench.submitting.send import Sender
 from holdfast.workbench.submitting.submit_request import SubmitRequest
+from kit.homes import furnish
 from kit.projects import own_state, project_at
 from kit.relay import Relayed
 
@@ -54,7 +56,7 @@ class Bench:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def snapshot(self) -> str:
-        return take_snapshot(self.root, own_state(self.root), lambda files, size: None, {}).digest
+        return take_snapshot(self.root, own_state(self.root), lambda files, size: None, Selection({})).digest
 
     def send(self, connection: Connection, snapshot: str) -> Iterator[events.Sending]:
         sender = Sender(connection, self.store, snapshot, None)
@@ -76,6 +78,10 @@ class Bench:
     def far(self, run: Run) -> Path:
         return next((self.context.home / "runs").glob(f"*/{run.run_id}"))
 
+    def there(self, run: Run) -> Path:
+        """The project's top, as the script has it."""
+        return Path(tree_of(str(self.far(run))).project)
+
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
@@ -86,6 +92,6 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(submitting, "product_of", lambda *_: Product(host, EnginePlan(), Bare()))
     monkeypatch.setattr(run_hosts, "host_of", lambda target, context: host)
     monkeypatch.setattr(link, "TRIES", (0.01, 0.01, 0.02))
-    made = Bench(root, host, Context(tmp_path / "home", environment, root, tmp_path))
+    made = Bench(root, host, Context(furnish(tmp_path / "home", has_uv=False), environment, root, tmp_path))
     made.write("t.py", "print('ran')\n")
     return made

@@ -62,6 +62,7 @@ def test_a_plan_is_written_as_it_always_was():
             "by": "",
         },
         "engine": {"name": "direct"},
+        "place": "",
     }
     assert written(plan) == expected
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.questions import asker
+from holdfast.cli.questions import asker, chooser
 from holdfast.errors import ConfigurationError, ProjectError, UnknownName
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def current_context() -> Context:
     """As the workbench reads it, with the person at the terminal, if there is one, to answer questions."""
-    return replace(read_context(), ask=asker(), named_project=_named_project())
+    return replace(read_context(), ask=asker(), choose=chooser(), named_project=_named_project())
 
 
 def _named_project() -> Path | None:

@@ -56,7 +56,8 @@ def download_command(
     """Copy the files of a run to a folder. Each keeps its path in the project: DIR/outputs/model.pkl.
 
     PATH is a file, a folder (outputs/plots/), a glob ("*.pkl"), or `.` for everything, also what only the run's machine
-    has. Without PATH, it is what is at home. In the project's top, `-d .` puts files where a run by hand would.
+    has. Without PATH, it is what is at home. In the project's top, `-d .` puts files where a run by hand would. What
+    the run wrote beside the project leaves DIR only there, if PATH names it: ../logs. Else it is DIR/above/1/logs.
     """
     if run is None and not words:
         raise UsageError("Say which run.", "holdfast history download RUN, or `last` for the newest.")

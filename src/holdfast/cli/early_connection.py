@@ -29,15 +29,20 @@ WITH_VALUE = frozenset(
         "--secret",
         "--env",
         "--processes-per-node",
+        "-p",
+        "--parameter",
         "-d",
         "--conda-file",
         "--project",
         "-s",
         "--spark-file",
         "--sync-outputs",
+        "--include",
         "--outputs",
         "--outputs-limit",
         "--environment-of",
+        "--extra",
+        "--group",
         "-o",
         "--output",
         "--query",
@@ -48,7 +53,9 @@ _LOOKS = "--dry-run"
 """A flag, too; but nothing is begun for it."""
 COMMAND_BEGINS = ("--", "-m", "-u", "-W", "-X", "-O", "-OO", "-B", "-I", "-E", "-S")
 """Words of `submit` that begin the command line of the run, as any word without a dash does: options of Python."""
-FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--tag-output", *BUILDING, "--verbose", "--debug"))
+FLAGS = frozenset(
+    ("-a", "--async", "--wait", "--no-outputs", "--tag-output", "--tty", *BUILDING, "--verbose", "--debug")
+)
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from holdfast.project import compute, runconfig
 from holdfast.project.configuration import load_configuration
 from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.folder import Project
+from holdfast.project.packages_wish import NONE, PackagesWish
 from holdfast.regular_files import read_regular
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.job import Job, find_job
-from holdfast.workbench.submitting.submit import from_here
 from holdfast.workbench.submitting.submit_request import SubmitRequest
 
 WHERE = ("run_configuration", "target")
@@ -78,7 +78,7 @@ def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -
     if not any(_misplaced(typed[first:], options, project.configuration_folders)):
         return
     job = _job(project, request, context)
-    if job is None or not job.script:
+    if job is None or not job.script or job.is_notebook:
         return  # options of any program
     first = max(first, len(typed) - len(job.arguments))  # what stands before the script is its launcher's
     begin = begin_of_command(typed) or 0
@@ -138,8 +138,7 @@ def _is_place(words: Sequence[str], option: click.Option, folders: Configuration
 def _job(project: Project, request: SubmitRequest, context: Context) -> Job | None:
     """None if there is none: submit itself will say why."""
     try:
-        files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]
-        configuration = load_configuration(project, request.run_configuration, request.target, *files)
+        configuration = load_configuration(project, request.run_configuration, request.target, PackagesWish(NONE))
         return find_job(project, request, configuration, context)
     except HoldfastError:
         return None

@@ -149,7 +149,7 @@ def configuration_options(packages: str = "File of packages") -> Decorator:
         "--conda-file",
         type=click.Path(dir_okay=False),
         metavar="FILE",
-        help=f"{packages}, instead of the run configuration's.",
+        help=f"{packages}, instead of what is found; `pyproject.toml[EXTRA]`; `none` for the target's own Python.",
     )
     target = target_option("Compute target, instead of the one in the run configuration.")
     return lambda command: run_configuration_option()(target(conda_file(command)))

@@ -1,20 +1,43 @@
 """Asks the person at the terminal what ssh wants to know: passwords and codes without echo, host keys by
-fingerprint."""
+fingerprint. And which of several things is meant."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from holdfast.hosts.ssh_questions import Ask, SshQuestion
+    from holdfast.workbench.reach.context import Choose
 
 
 def asker() -> Ask | None:
     """None if no person can answer: input or messages go to a file or a pipe."""
     return ask if _is_terminal(sys.stdin) and _is_terminal(sys.stderr) else None
+
+
+def chooser() -> Choose | None:
+    return choose if _is_terminal(sys.stdin) and _is_terminal(sys.stderr) else None
+
+
+def choose(question: str, answers: Sequence[str]) -> str | None:
+    """One of them, by its number or its name; None for none (Ctrl-D)."""
+    from holdfast.cli import terminal
+
+    terminal.clear_line()
+    terminal.notice(question)
+    for number, each in enumerate(answers, 1):
+        terminal.notice(f"  {number}  {each}")
+    numbers = {str(number): each for number, each in enumerate(answers, 1)}
+    while True:
+        line = terminal.ask("Number [1]:")
+        answer = line.strip() or answers[0]
+        if not line:
+            return None
+        if answer in answers or answer in numbers:
+            return numbers.get(answer, answer)
 
 
 def ask(question: SshQuestion) -> str | None:

@@ -73,6 +73,12 @@ from holdfast.workbench.submitting.submit_request import CommandWishes, Environm
     metavar="FILE",
     help="Spark dependencies, instead of the run configuration's.",
 )
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="GLOB",
+    help="Ship ignored files too: data/, 'data/*.bin'; may be repeated.",
+)
 @command_options
 @outputs_options
 @environment_options
@@ -89,6 +95,7 @@ def submit_command(
     time_limit: float | None,
     grace: float | None,
     secrets: tuple[str, ...],
+    include: tuple[str, ...],
     how: CommandWishes,
     conda_file: str | None,
     spark_file: str | None,
@@ -107,6 +114,7 @@ def submit_command(
 
     SCRIPT may be any command: `torchrun --nproc-per-node 4 train.py`, `-m package.train`, `bash run.sh`. It runs in
     the folder where you type it, with the run's Python first on its PATH. `--` before it says that it is no file.
+    A notebook runs cell by cell, in its own folder: `train.ipynb -p lr=0.1`.
 
     SCRIPT may also be a run configuration, `NAME.runconfig`: its `ArgumentVector` then names the script, and
     ARGUMENTS follow its own.
@@ -121,6 +129,7 @@ def submit_command(
     request = SubmitRequest(
         *(named, arguments, chosen, target, time_limit, grace, secrets, *files),
         **outputs,
+        include=include,
         environment=wishes,
         gpu=gpu,
         how=how,
@@ -144,6 +153,8 @@ def _check_wishes(wishes: EnvironmentWishes, conda_file: str | None) -> None:
         raise UsageError("--environment-of wants the same packages, and --upgrade others.", "Leave out one of them.")
     if wishes.of_run is not None and conda_file is not None:
         raise UsageError("--environment-of takes packages from a run, and -d from a file.", "Leave out one of them.")
+    if wishes.of_run is not None and wishes.parts:
+        raise UsageError("--environment-of takes packages from a run, so it has no extras.", "Leave out one of them.")
 
 
 def _show_plan(project: Project, request: SubmitRequest, context: Context, output: Output) -> int:

@@ -14,6 +14,7 @@ from holdfast.cli.options import DURATION, Decorator, Parsed, run_names
 from holdfast.errors import UsageError
 from holdfast.project.gpu_wishes import WISHES, GpuWish, GpuWishes
 from holdfast.project.output_wishes import checked_glob, parse_limit
+from holdfast.project.packages_wish import GROUP
 from holdfast.workbench.submitting.submit_request import CommandWishes, EnvironmentWishes
 from holdfast.workbench.submitting.variables import typed_variables
 
@@ -31,7 +32,7 @@ def environment_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--upgrade`, `--rebuild` and `--ship-packages`; the command gets them as `wishes`."""
+    """`--extra`, `--group`, `--upgrade`, `--rebuild` and `--ship-packages`; the command gets them as `wishes`."""
 
     @functools.wraps(command)
     def with_wishes(
@@ -39,10 +40,14 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
         upgrade: bool,
         rebuild: bool,
         ship_packages: bool,
+        extras: tuple[str, ...],
+        groups: tuple[str, ...],
         of_run: str | None = None,
         **options: Any,
     ) -> Any:
-        return command(*arguments, wishes=EnvironmentWishes(of_run, upgrade, rebuild, ship_packages), **options)
+        parts = (*extras, *(f"{GROUP}{each}" for each in groups))
+        wishes = EnvironmentWishes(of_run, upgrade, rebuild, ship_packages, parts)
+        return command(*arguments, wishes=wishes, **options)
 
     anew = click.option("--rebuild", is_flag=True, help="Build the environment anew, with the same packages.")
     newer = click.option("--upgrade", is_flag=True, help="Resolve the packages anew: to the newest that fit.")
@@ -51,7 +56,17 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
         is_flag=True,
         help="Choose and download packages here and send them: for machines without internet.",
     )
-    return newer(anew(sent(with_wishes)))
+    extra = click.option(
+        "--extra",
+        "extras",
+        multiple=True,
+        metavar="NAME",
+        help="Also this extra of the project's packages; may be repeated. The same as -d 'pyproject.toml[NAME]'.",
+    )
+    group = click.option(
+        "--group", "groups", multiple=True, metavar="NAME", help="Also this dependency group; may be repeated."
+    )
+    return extra(group(newer(anew(sent(with_wishes)))))
 
 
 def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,12 +74,19 @@ def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_how(
-        *arguments: Any, variables: tuple[str, ...], copies: int | None, tag_output: bool, **options: Any
+        *arguments: Any,
+        variables: tuple[str, ...],
+        parameters: tuple[str, ...],
+        copies: int | None,
+        tag_output: bool,
+        tty: bool,
+        **options: Any,
     ) -> Any:
         if tag_output and copies is None:
             raise UsageError("--tag-output is about several processes.", "Add --processes-per-node N.")
         is_program = is_after_end(click.get_current_context())
-        how = CommandWishes(is_program, typed_variables(variables, current_context()), copies, tag_output)
+        typed = typed_variables(variables, current_context())
+        how = CommandWishes(is_program, typed, copies, tag_output, tty, parameters)
         return command(*arguments, how=how, **options)
 
     tagged = click.option(
@@ -84,7 +106,18 @@ def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="NAME[=VALUE]",
         help="Set this variable for the run, or pass on its value from this shell. Values are recorded.",
     )
-    return variable(several(tagged(with_how)))
+    return variable(_PARAMETER(several(tagged(_TERMINAL(with_how)))))
+
+
+_PARAMETER = click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set this parameter of the notebook; may be repeated.",
+)
+_TERMINAL = click.option("--tty", is_flag=True, help="Give the command a terminal of 80 by 24, without a keyboard.")
 
 
 def gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -139,5 +139,6 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 def _name(lock: Lock) -> str:
     """What it was made for: machines with and without GPUs, or with old drivers, may need other builds."""
-    driver = f"-cuda{lock['cuda']}" if lock.get("cuda") else "-old-driver" if lock["backend"] else ""
+    backend = {"": "", "cpu": "-cpu"}.get(lock["backend"], "-old-driver")
+    driver = f"-cuda{lock['cuda']}" if lock.get("cuda") else backend
     return re.sub(r"[^A-Za-z0-9._-]", "_", f"{lock['platform']}-{far.minor(lock['python'])}{driver}")

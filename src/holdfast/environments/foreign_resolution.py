@@ -25,6 +25,7 @@ from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, field, replace
 from holdfast.plan import EnvironmentPlan
 from holdfast.project.pyproject import parse_toml
+from holdfast.project.requirement_lines import RequiredPackage, parse_package
 
 _WANTED, _LIMITS, _LOCK, _FILES = "requirements.in", "constraints.in", "requirements.txt", "pylock.toml"
 _NO_WHEEL = ("no usable wheels", "no wheels with a matching", "building source distributions", "download and build")
@@ -65,6 +66,7 @@ def resolve_for(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -
     if plan.locked:
         text = "\n".join(line for line in plan.locked.splitlines() if not line.startswith("-"))
     elif plan.requirements:
+        _refuse_builds(plan)
         text = _compiled(machine, plan, uv, [])
         if machine.driver and drivers.torch_is_too_new(
             package_lines(text), drivers.EnvironmentMachine(driver=machine.driver)
@@ -106,6 +108,17 @@ def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: 
         words = [*torch_backend(dict(lock)), "--no-deps", "--format", "pylock.toml", "--output-file", _FILES]
         _run(uv, folder, [_LOCK, *words, *_arguments(machine, plan)], plan, machine)
         return read_wheel_files((folder / _FILES).read_text(encoding="utf-8"), text, folder, uv.project)
+
+
+def _refuse_builds(plan: EnvironmentPlan) -> None:
+    """Nothing of a project's files runs on this machine."""
+    for line, where in plan.requirements:
+        package = parse_package(line)
+        if isinstance(package, RequiredPackage) and package.location.startswith("${") and not package.is_archive:
+            raise PreparationError(
+                f"{where}: only the project's build says what it depends on, and builds never run on this machine.",
+                "List the packages in a requirements file and name it with -d, or leave out --ship-packages.",
+            )
 
 
 def _compiled(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer, more: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.environments.uv_folder import uv_folder
@@ -41,7 +41,7 @@ def export_lock(spec: EnvironmentSpec, root: Path, uv: str, cache: Path, home: P
         _LOCK: read_regular(root / spec.lock_file, LARGEST_LOCK),
         _PROJECT: read_regular(root / project_of(spec.lock_file), LARGEST_LOCK),
     }
-    text = _cached(files, cache, lambda: _exported(spec, root, files, uv, home))
+    text = _cached(files, spec.lock_parts, cache, lambda: _exported(spec, root, files, uv, home))
     lines, _, _ = read_indexes(root, project_of(spec.lock_file))
     indexes = len(lines.pip)
     where = _lines_by_name(root / spec.lock_file)
@@ -60,16 +60,18 @@ def export_lock(spec: EnvironmentSpec, root: Path, uv: str, cache: Path, home: P
         files=tuple(lines.files),
         locked=("".join(f"{each.text}\n" for each in lines.pip) or "# no packages\n") if is_whole else "",
         lock_file="",
+        projects=tuple(lines.projects),
         credentials=lines.concealer.taken(),
     )
 
 
-def _cached(files: Mapping[str, bytes], cache: Path, export: Callable[[], str]) -> str:
+def _cached(files: Mapping[str, bytes], parts: Sequence[str], cache: Path, export: Callable[[], str]) -> str:
     import hashlib
 
     digest = hashlib.sha256(b"%d\0" % _FORMAT)
     for content in files.values():
         digest.update(content + b"\0")
+    digest.update("\0".join(parts).encode())
     kept = cache / f"{digest.hexdigest()}.txt"
     try:
         return read_regular(kept, LARGEST_RECORD, follows_link=False).decode("utf-8")
@@ -89,7 +91,6 @@ def _exported(spec: EnvironmentSpec, root: Path, files: Mapping[str, bytes], uv:
         "--no-cache",
         "--frozen",
         "--no-emit-project",
-        "--no-dev",
         "--no-header",
         "--no-annotate",
         "--offline",
@@ -99,7 +100,9 @@ def _exported(spec: EnvironmentSpec, root: Path, files: Mapping[str, bytes], uv:
         with uv_folder(home) as folder:
             for name, content in files.items():  # nothing else: members of a workspace need not be there
                 (folder / name).write_bytes(content)
-            command = [uv, "export", "--project", os.fspath(folder), "--format", "requirements-txt", *words]
+            has_dev = ("--group", "dev") in zip(spec.lock_parts, spec.lock_parts[1:], strict=False)
+            parts = spec.lock_parts if has_dev else ("--no-dev", *spec.lock_parts)
+            command = [uv, "export", "--project", os.fspath(folder), "--format", "requirements-txt", *words, *parts]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         remedy = "Install uv beside Holdfast (pip install uv), or name `pyproject.toml` instead of the lock."

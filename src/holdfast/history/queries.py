@@ -67,6 +67,7 @@ _KEYS: Mapping[str, Callable[[Run], Any]] = {
     "arguments": lambda run: list(run.submission.arguments),
     "command": lambda run: list(run.submission.command),
     "folder": lambda run: run.submission.folder,
+    "terminal": lambda run: run.submission.terminal,
     "run_configuration": lambda run: run.submission.run_configuration,
     "target": lambda run: run.submission.target,
     "target_type": lambda run: run.submission.target_type,

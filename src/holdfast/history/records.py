@@ -32,7 +32,7 @@ from holdfast.model import EndedProcess, Ending, Reason, Run, Status, Submission
 from holdfast.project.quantities import format_duration
 from holdfast.shown_text import pasted
 from holdfast.whole_files import storage_error
-from holdfast.written_files import FILES, OUTPUTS, FileSize
+from holdfast.written_files import ABOVE, FILES, OUTPUTS, FileSize, path_in_project
 
 MOST_KEPT = 1000
 """Notes of a run, and processes that had to be ended."""
@@ -128,9 +128,9 @@ def _abandoned(run: Run, why: str | None) -> Run:
 
 def _outputs_at_home(folder: Path) -> tuple[FileSize, ...]:
     return tuple(
-        FileSize(path.relative_to(top).as_posix(), path.stat().st_size)
-        for top, name in ((folder, OUTPUTS), (folder / FILES, ""))
-        for path in sorted(Path(place, each) for place, _, names in walked(os.fspath(top / name)) for each in names)
+        FileSize(path_in_project(path.relative_to(folder).as_posix()), path.stat().st_size)
+        for top in (OUTPUTS, FILES, ABOVE)
+        for path in sorted(Path(place, each) for place, _, names in walked(os.fspath(folder / top)) for each in names)
         if path.is_file() and not path.is_symlink()
     )
 

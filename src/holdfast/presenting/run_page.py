@@ -127,6 +127,8 @@ def _what_was_asked(inspection: Inspection) -> Iterator[Row]:
         yield "Folder", submission.folder
     if submission.arguments:
         yield "Arguments", shlex.join(submission.arguments)
+    if submission.terminal:
+        yield "Terminal", "80 by 24"
     yield "Number", str(submission.run_number)
     if submission.parent_run_id:
         yield "Parent", submission.parent_run_id

@@ -24,7 +24,7 @@ from holdfast.project.quantities import format_size, short_duration
 from holdfast.shown_text import one_line, pasted
 from holdfast.workbench.reach.contacts import Silence
 from holdfast.workbench.records.adoption import FoundState
-from holdfast.written_files import FILES, FileSize, LeftThere, path_at_home
+from holdfast.written_files import ABOVE, FILES, FileSize, LeftThere, path_at_home
 
 TOLD_BY_THE_OUTPUT = (Reason.EXIT_CODE, Reason.SIGNAL)
 """Endings whose cause is in the script's output."""
@@ -232,11 +232,10 @@ def _outputs(run: Run) -> str:
 
 
 def _folders(files: Sequence[FileSize]) -> str:
-    """Files outside `outputs/` lie in a folder of their own."""
-    are_elsewhere = [path_at_home(each.path) != each.path for each in files]
-    if all(are_elsewhere):
-        return f"{FILES}/"
-    return f" and its {FILES}/" if any(are_elsewhere) else ""
+    """Files outside `outputs/` lie in folders of their own."""
+    tops = {path_at_home(each.path).partition("/")[0] for each in files}
+    others = " and ".join(f"{each}/" for each in (FILES, ABOVE) if each in tops)
+    return others if tops <= {FILES, ABOVE} else f" and its {others}" if others else ""
 
 
 def _left(run: Run) -> Line:

@@ -24,6 +24,9 @@ CONTAINER_TYPES = frozenset(("docker", "remotedocker"))
 _USER_MANAGED_TYPES = frozenset(("local", "remote"))
 """Types whose Python is the user's own unless `userManagedEnvironment: false` is written."""
 
+AUTO = "auto"
+"""The value of `userManagedEnvironment` that leaves it to the project: whether it has a file of packages."""
+
 _OF_EVERY_TYPE = (
     "type",
     "pythonLocation",
@@ -63,8 +66,9 @@ _SECRET_REFERENCE = "AzureMlSecret="  # noqa: S105 - the prefix of a reference, 
 class ComputeTarget:
     """`type` is one of `TYPES`; `port` is None for the default, `username` for what ssh's own configuration says;
     `private_key` is a path on this machine, `home` (Holdfast's folder there; None is `~/.holdfast`) and, for a remote
-    type, `python_location` are paths on the target; `file` is relative to
-    the project, a whole path for one of the account, and None for the built-in target. Of containers,
+    type, `python_location` are paths on the target; `user_managed_environment` None is `auto`: an environment is built
+    where the project has a file of packages; `file` is relative to the project, a whole path for a target of the
+    account, and None for the built-in one. Of containers,
     `nvidia_docker` is None where nothing is written; `volumes` and `docker_arguments` are as written, the latter as
     words; None leaves `shm_size`, `memory`, `cpus` and `network` to the defaults."""
 
@@ -80,7 +84,7 @@ class ComputeTarget:
     native_shared_directory: str | None = None
     python_location: str | None = None
     spark_submit_location: str = "spark-submit"
-    user_managed_environment: bool = False
+    user_managed_environment: bool | None = False
     yarn_deploy_mode: str = "cluster"
     file: str | None = None
     home: str | None = None
@@ -161,7 +165,10 @@ def written_keys(target: ComputeTarget) -> dict[str, Value | list[str]]:
             "sparkSubmitLocation",
             target.spark_submit_location if target.spark_submit_location != "spark-submit" else None,
         ),
-        ("userManagedEnvironment", target.user_managed_environment),
+        (
+            "userManagedEnvironment",
+            AUTO if target.user_managed_environment is None else target.user_managed_environment,
+        ),
         ("yarnDeployMode", target.yarn_deploy_mode if target.type == "cluster" else None),
     ]
     return {key: value for key, value in keys if value is not None}
@@ -238,9 +245,7 @@ def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:
         native_shared_directory=fields.text("nativeSharedDirectory"),
         python_location=fields.text("pythonLocation"),
         spark_submit_location=fields.text("sparkSubmitLocation") or "spark-submit",
-        user_managed_environment=fields.boolean(
-            "userManagedEnvironment", default=kind is None or kind in _USER_MANAGED_TYPES
-        ),
+        user_managed_environment=_is_user_managed(fields, kind),
         yarn_deploy_mode=fields.choice("yarnDeployMode", ("cluster", "client")) or "cluster",
         file=relative,
         home=_checked(fields, "holdfastHome", home_mistake),
@@ -250,6 +255,15 @@ def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:
     if kind is not None:
         _check_keys_of_type(fields, kind)
     return target
+
+
+def _is_user_managed(fields: Fields, kind: str | None) -> bool | None:
+    """A container has its own packages anyway, so `auto` means `false` there."""
+    key, is_usual = "userManagedEnvironment", kind is None or kind in _USER_MANAGED_TYPES
+    written = getattr(fields.value(key), "text", "") if fields.has(key) else ""
+    if str(written).strip().lower() == AUTO:
+        return None if is_usual else False
+    return fields.boolean(key, default=is_usual, others=(AUTO,))
 
 
 def _with_container_keys(fields: Fields, target: ComputeTarget) -> ComputeTarget:

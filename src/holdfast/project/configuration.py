@@ -6,17 +6,16 @@ All problems of all these files are reported at once.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ConfigurationError, UnknownName
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, replace
-from holdfast.project.compute import CONTAINER_TYPES, ComputeTarget, compute_names, examine_compute, has_compute
+from holdfast.project.compute import ComputeTarget, compute_names, examine_compute, has_compute
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, refuse_paths
+from holdfast.project.packages_wish import PackagesChoice, PackagesWish, names_packages
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.runconfig import (
-    CONDA_FILE,
     SPARK_FILE,
     SUFFIX,
     RunConfiguration,
@@ -32,25 +31,27 @@ if TYPE_CHECKING:  # loaded when an environment is managed, or a run is a PySpar
 
 @dataclass(frozen=True)
 class Configuration:
-    """`environment` is None when the target's Python is the user's own, `spark` when the framework is not PySpark."""
+    """`environment` and `packages`, which says where it comes from, are None when the target's Python is the user's
+    own; `spark` when the framework is not PySpark. `target` says definitely which of both it is."""
 
     run: RunConfiguration
     target: ComputeTarget
     warnings: tuple[Problem, ...] = ()
     environment: EnvironmentSpec | None = None
     spark: SparkDependencies | None = None
+    packages: PackagesChoice | None = None
 
 
 def load_configuration(
     project: Project,
     run_configuration: str | None,
     target: str | None,
-    conda_file: str | None = None,
+    packages: PackagesWish | None = None,
     spark_file: str | None = None,
 ) -> Configuration:
     """`run_configuration` is a name, `name.runconfig` or a path to it; None is `local`.
 
-    `target`, `conda_file` and `spark_file` override the file's own, as `-t`, `-d` and `-s` do. Raises UnknownName
+    `target`, `packages` and `spark_file` override the file's own, as `-t`, `-d` and `-s` do. Raises UnknownName
     for a name that does not exist and ConfigurationError with every error of the files.
     """
     name = _known_runconfig(project, run_configuration)
@@ -59,44 +60,30 @@ def load_configuration(
     folders = project.configuration_folders
     run, problems = examine_runconfig(folders, name, target)
     if run:
-        run = replace(
-            run,
-            conda_dependencies_file=conda_file or run.conda_dependencies_file,
-            spark_dependencies_file=spark_file or run.spark_dependencies_file,
-        )
+        run = replace(run, spark_dependencies_file=spark_file or run.spark_dependencies_file)
     target_name = run.target if run else target
     found: ComputeTarget | None = None
     if target_name is not None and has_compute(folders, target_name):
         found, of_target = examine_compute(folders, target_name)
         problems = problems + of_target
     environment: EnvironmentSpec | None = None
-    if run and found and not found.user_managed_environment:
-        environment, of_packages = _environment(project, run, found)
-        problems = problems + of_packages
+    choice: PackagesChoice | None = None
+    if run and found and (not found.user_managed_environment or names_packages(packages)):
+        from holdfast.project.packages_search import choose_packages, read_chosen
+
+        choice = choose_packages(project, run, found, packages or PackagesWish())
+        if choice is not None:
+            run = replace(run, conda_dependencies_file=choice.written or run.conda_dependencies_file)
+            environment, of_packages = read_chosen(project.root, choice)
+            problems = problems + of_packages
+        found = replace(found, user_managed_environment=choice is None)
     spark, of_spark = _spark(project, run)
     errors = errors_in(problems + of_spark)
     if errors or run is None or found is None:
         raise ConfigurationError(_why_spark(run, problems) + errors if errors_in(of_spark) else errors)
     # Nothing runs PySpark yet, and who refuses it says that the line is missing: once is enough.
     warnings = [each for each in problems + of_spark if each not in _why_spark(run, problems)]
-    return Configuration(run, found, tuple(warnings), environment, spark)
-
-
-def lacks_environment_file(project: Project, run: RunConfiguration, target: ComputeTarget) -> bool:
-    """Whether the environment of a container is one without packages: no file is named, and the usual one is not
-    there. A project that has none yet can be run in one all the same."""
-    is_usual = run.conda_dependencies_file == CONDA_FILE and target.type in CONTAINER_TYPES
-    return is_usual and not target.user_managed_environment and not os.path.lexists(project.root / CONDA_FILE)
-
-
-def _environment(
-    project: Project, run: RunConfiguration, target: ComputeTarget
-) -> tuple[EnvironmentSpec | None, list[Problem]]:
-    if lacks_environment_file(project, run, target):
-        from holdfast.project.environment_spec import EnvironmentSpec
-
-        return EnvironmentSpec(), []
-    return read_environment_spec(project.root, run.conda_dependencies_file)
+    return Configuration(run, found, tuple(warnings), environment, spark, choice)
 
 
 def _spark(project: Project, run: RunConfiguration | None) -> tuple[SparkDependencies | None, list[Problem]]:
@@ -150,36 +137,3 @@ def _require_target(project: Project, name: str) -> None:
         attach = f"holdfast computetarget attach remote -n {pasted(name)} -a HOST"
         hint = f"If it is a machine that is not attached yet: {attach}"
         raise UnknownName("compute target", name, compute_names(folders), hint)
-
-
-def read_environment_spec(root: Path, relative: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
-    """What the file asks for, and every problem of it and the files that it names; None when one is an error.
-
-    `relative` is the path in the project, with `/`. Of a `uv.lock` the text is still to be exported, by the program uv
-    (`environments.uv_export`).
-    """
-    name = relative.rpartition("/")[2].lower()
-    if name.endswith((".yml", ".yaml")):
-        from holdfast.project.conda_file import read_conda
-
-        return read_conda(root, relative)
-    if name in ("pyproject.toml", "uv.lock"):
-        from holdfast.project.pyproject import read_pyproject, read_uv_lock
-
-        return (read_uv_lock if name == "uv.lock" else read_pyproject)(root, relative)
-    if name.endswith((".txt", ".in")):
-        from holdfast.project.requirements import read_requirements
-
-        return read_requirements(root, relative)
-    message = "packages cannot be read from a file of this name"
-    return None, [Problem(relative, 0, "", message, _OTHERS.get(name, "") + _KINDS)]
-
-
-_KINDS = "Name a conda file (`.yml`), a requirements file (`.txt`, `.in`), `pyproject.toml` or `uv.lock`."
-
-_OTHERS = {
-    "poetry.lock": "Write a requirements file from it: poetry export -o requirements.txt. ",
-    "pipfile": "Write a requirements file from it: pipenv requirements > requirements.txt. ",
-    "pipfile.lock": "Write a requirements file from it: pipenv requirements > requirements.txt. ",
-    "pdm.lock": "Write a requirements file from it: pdm export -o requirements.txt. ",
-}

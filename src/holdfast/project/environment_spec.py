@@ -36,6 +36,17 @@ class Requirement:
 
 
 @dataclass(frozen=True)
+class LocalProject:
+    """A folder of the project that a line asks for (`-e .`, `./lib[extra]`): its dependencies are wanted, and it is
+    imported from where it lies. `folder` is relative to the project, empty for its top."""
+
+    folder: str
+    parts: tuple[str, ...] = ()
+    line: int = 0
+    file: str = ""
+
+
+@dataclass(frozen=True)
 class EnvironmentSpec:
     """`python` is a version (`3.11`) or a specifier (`>=3.10`), None when nothing says it; `python_from` is where it
     stands, as written there.
@@ -43,7 +54,8 @@ class EnvironmentSpec:
     `conda` has neither Python nor pip: the one is `python`, the other is how `pip` gets installed. `files` are wheels,
     and folders of wheels, of the project. `arguments` are for the installer's command line: what it takes from no file.
     `locked` is a requirements file in which every package has a version and hashes: then nothing is left to
-    resolve. `lock_file` names a `uv.lock` whose text is not in `locked` yet: `environments.uv_export` asks uv for it.
+    resolve. `lock_file` names a `uv.lock` whose text is not in `locked` yet: `environments.uv_export` asks uv for it,
+    with the options `lock_parts`. `projects` are folders whose packages are to be importable.
     """
 
     file: str = ""
@@ -56,6 +68,8 @@ class EnvironmentSpec:
     arguments: tuple[str, ...] = ()
     locked: str = ""
     lock_file: str = ""
+    lock_parts: tuple[str, ...] = ()
+    projects: tuple[LocalProject, ...] = ()
     credentials: Credentials = Credentials()
     python_from: Requirement | None = None
 

@@ -58,13 +58,16 @@ class Fields:
             return None
         return value.text
 
-    def boolean(self, key: str, default: bool) -> bool:
-        value = self._scalar(key, f"Write `{key}: true` or `{key}: false`.")
+    def boolean(self, key: str, default: bool, others: Iterable[str] = ()) -> bool:
+        """`others` are values that the caller has read before, for the remedy."""
+        *first, last = (f"`{key}: {each}`" for each in ("true", "false", *others))
+        remedy = f"Write {', '.join(first)} or {last}."
+        value = self._scalar(key, remedy)
         if value is None:
             return default
         word = value.text.strip().lower()
         if word not in TRUE | FALSE:
-            self.error(key, f"`{value.text}` is not true or false", f"Write `{key}: true` or `{key}: false`.")
+            self.error(key, f"`{value.text}` is not true or false", remedy)
             return default
         return word in TRUE
 

@@ -1,6 +1,7 @@
 """`pyproject.toml`: the packages that the project itself depends on, `[project] dependencies`; and `uv.lock` beside it.
 
-Neither extras nor dependency groups are included, and the project itself is not installed: a run has its files already.
+The project itself is not installed: a run has its files already. Extras and groups are included where they are asked
+for.
 Settings of uv count as far as they can be said in a requirements file; one that would choose other packages and cannot
 be said is an error, and names `uv.lock` as the way: packages that uv has chosen already, for every platform at once.
 What a lock says for an installer comes out of `uv export` (`environments/uv_export.py`).
@@ -12,7 +13,7 @@ import os
 import posixpath
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from typing import Any
 from holdfast.frozen import replace
 from holdfast.project.documents import BYTE_ORDER_MARK, MAXIMUM_BYTES, read_text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, parse_python
+from holdfast.project.packages_wish import GROUP
 from holdfast.project.problems import Mistake, Problem, Severity, errors_in
+from holdfast.project.project_parts import ProjectParts
 from holdfast.project.requirement_lines import RequiredPackage, normalised, parse_package
 from holdfast.project.requirements import RequirementLines, RequirementSource, read_python_version
 from holdfast.regular_files import read_regular
@@ -29,17 +32,35 @@ Table = Mapping[str, Any]
 """What is inside a TOML file, as its parser gives it; nothing of it leaves this module."""
 
 
-def read_pyproject(root: Path, relative: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
-    """What `[project]` asks for, None when the file is missing or has an error."""
+def read_pyproject(
+    root: Path, relative: str, parts: Sequence[str] = ()
+) -> tuple[EnvironmentSpec | None, list[Problem]]:
+    """What `[project]` asks for, and these extras and groups; None when the file is missing or has an error."""
     file, problems = _open_pyproject(root, relative)
     if file is None:
         return None, problems
     _read_indexes(file)
-    _read_dependencies(file)
+    _read_dependencies(file, parts)
     _read_settings(file)
     python, written = _python(file)
     ordered = sorted(file.lines.problems, key=lambda each: each.line)
     return (None if errors_in(ordered) else file.lines.spec(relative, python, written)), ordered
+
+
+def is_project(root: Path, relative: str) -> bool:
+    """Whether the file is there and is about a project, not only about tools."""
+    file, problems = _open_pyproject(root, relative) if os.path.isfile(root / relative) else (None, [])
+    return bool(problems) or (file is not None and bool(file.table("project") or file.table("tool", "poetry")))
+
+
+def extras_in(root: Path, relative: str) -> dict[str, set[str]]:
+    """Names of the packages in each extra; none where the file cannot be read."""
+    file, _ = _open_pyproject(root, relative)
+    found: dict[str, set[str]] = {}
+    for name, lines in file.table("project", "optional-dependencies").items() if file is not None else ():
+        parsed = [parse_package(each) for each in lines if isinstance(each, str)] if isinstance(lines, list) else []
+        found[name] = {each.name for each in parsed if isinstance(each, RequiredPackage)}
+    return found
 
 
 def read_indexes(root: Path, relative: str) -> tuple[RequirementLines, str | None, Requirement | None]:
@@ -132,30 +153,65 @@ _MOST_PARTS = 1000
 """Of a key, `a.b.c`: the parser takes the square of their number."""
 
 
-def _read_dependencies(file: _PyprojectFile) -> None:
+def _read_dependencies(file: _PyprojectFile, parts: Sequence[str]) -> None:
     project = file.table("project")
-    if "dependencies" in project.get("dynamic", ()):
-        remedy = "Write them under `[project] dependencies`, or name a requirements file."
-        file.problem("dynamic", "project.dependencies", "are made by the build of the project", remedy)
-        return
-    if not project and file.table("tool", "poetry", "dependencies"):
+    groups = _parts_of(file).options(parts)
+    is_group = not isinstance(groups, Mistake) and bool(groups) and "--extra" not in groups
+    has_poetry = bool(file.table("tool", "poetry", "dependencies"))
+    if not project and has_poetry and not file.table("build-system").get("build-backend"):
         remedy = "Write a requirements file and name that: poetry export -o requirements.txt"
         file.problem("[tool.poetry.dependencies]", "tool.poetry", "is Poetry's own form, which is not read", remedy)
         return
-    if not project:
+    if not project and not is_group and not has_poetry:
         file.problem("", "project", "is missing", "Write `[project]` with `dependencies = [\"numpy\"]`.")  # fmt: skip
         return
+    is_dynamic = "dependencies" in project.get("dynamic", ()) or not (project or is_group)
+    if is_dynamic and not _read_dynamic(file, parts):
+        extras = [each for each in parts if not each.startswith(GROUP)]
+        file.lines.take_built(posixpath.dirname(file.relative), extras, file.place("dynamic", "project.dependencies"))
+        parts = [each for each in parts if each.startswith(GROUP)]
+    for written in _texts(file, project.get("dependencies", []), "project.dependencies"):
+        _take_line(file, written, "project.dependencies")
+    more = _parts_of(file).lines(parts)
+    if isinstance(more, Mistake):
+        file.problem("", "project", more.message, more.remedy)
+        return
+    for each in more:
+        _take_line(file, each.text, each.key)
+
+
+def _read_dynamic(file: _PyprojectFile, parts: Sequence[str]) -> bool:
+    """The files that setuptools reads them from. False where only the project's build can say them."""
+    dynamic = file.table("tool", "setuptools", "dynamic", "dependencies").get("file")
+    names = [dynamic] if isinstance(dynamic, str) else dynamic
+    if (
+        not isinstance(names, list)
+        or not names
+        or ("optional-dependencies" in file.table("project")["dynamic"] and parts)
+    ):
+        return False
+    for name in names:
+        file.lines.take_file(posixpath.join(posixpath.dirname(file.relative), str(name)))
+    return True
+
+
+def _parts_of(file: _PyprojectFile) -> ProjectParts:
+    project, old = file.table("project"), file.table("tool", "uv").get("dev-dependencies")
+    groups = {**({"dev": old} if old else {}), **file.table("dependency-groups")}
+    return ProjectParts(str(project.get("name", "")), file.table("project", "optional-dependencies"), groups)
+
+
+def _take_line(file: _PyprojectFile, written: str, key: str) -> None:
     sources: dict[str, object] = {}
     for name, each in file.table("tool", "uv", "sources").items():
         sources.setdefault(normalised(name), each)
-    for written in _texts(file, project.get("dependencies", []), "project.dependencies"):
-        place = file.place(written, "project.dependencies")
-        package = parse_package(written)
-        source = None if isinstance(package, Mistake) else _source(sources.get(package.name))
-        if source is None or isinstance(package, Mistake):
-            file.lines.take(written, place)
-        else:
-            _take_source(file, package, source, place)
+    place = file.place(written, key)
+    package = parse_package(written)
+    source = None if isinstance(package, Mistake) else _source(sources.get(package.name))
+    if source is None or isinstance(package, Mistake):
+        file.lines.take(written, place)
+    else:
+        _take_source(file, package, source, place)
 
 
 def _texts(file: _PyprojectFile, value: object, key: str) -> list[str]:
@@ -253,7 +309,7 @@ def _python(file: _PyprojectFile) -> tuple[str | None, Requirement | None]:
 LARGEST_LOCK = 50 * MAXIMUM_BYTES
 
 
-def read_uv_lock(root: Path, relative: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
+def read_uv_lock(root: Path, relative: str, parts: Sequence[str] = ()) -> tuple[EnvironmentSpec | None, list[Problem]]:
     """A spec whose `lock_file` is the lock; what it says is still to be exported."""
     beside = project_of(relative)
     remedy = "Make it: uv lock"
@@ -266,9 +322,19 @@ def read_uv_lock(root: Path, relative: str) -> tuple[EnvironmentSpec | None, lis
         return None, [Problem(relative, 0, "", message, "A lock is read together with its project: put it there.")]
     lines, python, written = read_indexes(root, beside)
     lines.problems += _other_wishes(root, relative)
+    options = _export_options(root, beside, parts)
+    if isinstance(options, Mistake):
+        lines.problems.append(Problem(beside, 0, "project", options.message, options.remedy))
+        return None, lines.problems
     if errors_in(lines.problems):
         return None, lines.problems
-    return replace(lines.spec(relative, python, written), lock_file=relative), lines.problems
+    spec = lines.spec(relative, python, written)
+    return replace(spec, lock_file=relative, lock_parts=options), lines.problems
+
+
+def _export_options(root: Path, project: str, parts: Sequence[str]) -> tuple[str, ...] | Mistake:
+    file, _ = _open_pyproject(root, project)
+    return _parts_of(file).options(parts) if file is not None else ()
 
 
 def _other_wishes(root: Path, relative: str) -> list[Problem]:

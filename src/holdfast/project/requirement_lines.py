@@ -51,6 +51,10 @@ class RequiredPackage:
         return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", self.location)) and not self.location.startswith("file:")
 
     @property
+    def is_archive(self) -> bool:
+        return self.file_name.endswith(ARCHIVES)
+
+    @property
     def file_name(self) -> str:
         """The last part of the address or path."""
         return re.split(r"[?#]", self.location)[0].replace("\\", "/").rstrip("/").rpartition("/")[2]

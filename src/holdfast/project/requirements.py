@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project.credentials import Concealer
 from holdfast.project.documents import BYTE_ORDER_MARK, MAXIMUM_BYTES, read_text
-from holdfast.project.environment_spec import FILES, EnvironmentSpec, Requirement, parse_python
+from holdfast.project.environment_spec import FILES, EnvironmentSpec, LocalProject, Requirement, parse_python
 from holdfast.project.problems import Mistake, Problem, Severity, errors_in
 from holdfast.project.requirement_lines import (
-    ARCHIVES,
     Option,
     RequiredPackage,
     in_one_spelling,
@@ -30,6 +30,8 @@ from holdfast.regular_files import read_regular
 
 MAXIMUM_DEPTH = 20
 """Files that name files that name files."""
+_OF_BUILDS = ("setup.py", "setup.cfg", "pyproject.toml")
+"""With lists of requirements, what most builds read to say what a project depends on."""
 
 
 def read_requirements(root: Path, relative: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
@@ -77,6 +79,7 @@ class RequirementLines:
         self.pip: list[Requirement] = []
         self.constraints: list[Requirement] = []
         self.files: dict[str, None] = {}
+        self.projects: list[LocalProject] = []
         self.arguments: list[str] = []
         self.concealer = Concealer()
         self.are_locked = False
@@ -139,6 +142,7 @@ class RequirementLines:
             arguments=tuple(self.arguments),
             credentials=self.concealer.taken(),
             python_from=python_from,
+            projects=tuple(self.projects),
         )
 
     def problem(self, place: RequirementSource, message: str, remedy: str, severity: Severity = "error") -> None:
@@ -149,7 +153,7 @@ class RequirementLines:
             case "--requirement" | "--constraint":
                 self._include(option, place)
             case "--editable":
-                self._refuse_editable(option, place)
+                self._take_editable(option, place)
             case "--index-url" | "--extra-index-url":
                 self._take_index(option, place)
             case "--find-links":
@@ -205,12 +209,32 @@ class RequirementLines:
         chain = place.chain or (place.file,)
         self.take_file(found, place.constrains or option.name == "--constraint", chain)
 
-    def _refuse_editable(self, option: Option, place: RequirementSource) -> None:
-        remedy = "Remove the line, and import the folder: the script's folder is its working directory."
-        if "://" in option.value:
-            address, _, egg = option.value.partition("#egg=")
-            remedy = f"Write `{egg.partition('&')[0] or 'NAME'} @ {address}`."
-        self.problem(place, f"`{option.text}` cannot be installed editable: environments are shared", remedy)
+    def _take_editable(self, option: Option, place: RequirementSource) -> None:
+        """`-e .` is the folder itself. What comes from elsewhere is installed as any package is: environments are
+        shared."""
+        address, _, egg = option.value.partition("#egg=")
+        if "://" not in option.value or option.value.startswith("file:"):
+            folder, has_extras, extras = option.value.removesuffix("]").partition("[")
+            self._take_folder(RequiredPackage("", extras.replace(" ", "") if has_extras else "", "", folder), place)
+        elif egg:
+            name, _, subfolder = egg.partition("&subdirectory=")
+            self.take(f"{name} @ {address}" + (f"#subdirectory={subfolder}" if subfolder else ""), place)
+        else:
+            self.take(option.value, place)
+
+    def _take_folder(self, package: RequiredPackage, place: RequirementSource) -> None:
+        found = self._locate(package.location, place, package.name)
+        if found is not None:
+            parts = tuple(each for each in package.extras.split(",") if each)
+            self.projects.append(LocalProject("" if found == "." else found, parts, place.line, place.file))
+
+    def take_built(self, folder: str, parts: Sequence[str], place: RequirementSource) -> None:
+        """A project whose build alone says what it depends on: that runs where the environment is made."""
+        for name in sorted(os.listdir(self.root / folder or ".")):
+            if name in _OF_BUILDS or name.endswith((".txt", ".in")):
+                self._note(posixpath.join(folder, name))
+        extras = f"[{','.join(parts)}]" if parts else ""
+        self._add(f"{FILES}/{folder}".rstrip("/") + extras, place)
 
     def _take_package(self, package: RequiredPackage, line: str, place: RequirementSource) -> None:
         if not package.location or package.location.startswith("${"):
@@ -236,8 +260,10 @@ class RequirementLines:
         return False
 
     def _local(self, package: RequiredPackage, place: RequirementSource) -> str | None:
-        if not package.file_name.endswith(ARCHIVES):
-            self._refuse_location(package, place)
+        if not package.is_archive:
+            is_elsewhere = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:|\w+\+", package.location)
+            take = self._refuse_location if is_elsewhere or place.constrains else self._take_folder
+            take(package, place)
             return None
         found = self._locate(package.location, place, package.name)
         if found is None:

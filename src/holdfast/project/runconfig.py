@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from holdfast.errors import UsageError, nearest
@@ -13,6 +13,7 @@ from holdfast.project.configuration_folders import BUILTIN, ConfigurationFolders
 from holdfast.project.credentials import looks_secret
 from holdfast.project.gpu_wishes import KEYS as GPU_KEYS
 from holdfast.project.gpu_wishes import GpuWishes, read_wishes, render_wishes
+from holdfast.project.include_wishes import as_typed, checked_include
 from holdfast.project.output_wishes import checked_glob, parse_limit, render_limit
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.quantities import format_duration, parse_duration
@@ -41,6 +42,7 @@ KEYS = (
     "GraceTime",
     "Outputs",
     "OutputsLimit",
+    "Include",
     *GPU_KEYS,
 )
 DATA_KEYS = ("UseSampling", "DataSourceSettings", "DataSourceSubstitutions")
@@ -68,6 +70,7 @@ class RunConfiguration:
     grace_time: float | None = None
     outputs: tuple[str, ...] = ()
     outputs_limit: int | None = None
+    include: tuple[str, ...] = ()
     gpu: GpuWishes = GpuWishes()
     ignored: tuple[str, ...] = ()
     file: str | None = None
@@ -114,8 +117,9 @@ def examine_runconfig(
         secrets=_secrets(fields),
         time_limit=_duration(fields, "TimeLimit", least=0.001),
         grace_time=_duration(fields, "GraceTime", least=0.0),
-        outputs=_globs(fields),
+        outputs=_globs(fields, "Outputs", "checkpoints/", checked_glob),
         outputs_limit=_limit(fields),
+        include=_globs(fields, "Include", "data/", checked_include),
         gpu=read_wishes(fields),
         ignored=tuple(key for key in DATA_KEYS if fields.document.entry(key)),
         file=document.file,
@@ -149,6 +153,8 @@ def render_runconfig(configuration: RunConfiguration) -> str:
         lines.append(f"GraceTime: {format_duration(configuration.grace_time)}")
     if configuration.outputs:
         lines += ["Outputs:", *(f"  - {render_scalar(each)}" for each in configuration.outputs)]
+    if configuration.include:
+        lines += ["Include:", *(f"  - {render_scalar(as_typed(each))}" for each in configuration.include)]
     if configuration.outputs_limit is not None:
         lines.append(f"OutputsLimit: {render_limit(configuration.outputs_limit)}")
     lines += render_wishes(configuration.gpu)
@@ -217,13 +223,13 @@ def _secrets(fields: Fields) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _globs(fields: Fields) -> tuple[str, ...]:
+def _globs(fields: Fields, key: str, example: str, checked: Callable[[str], str]) -> tuple[str, ...]:
     found = []
-    for item in fields.texts("Outputs", "checkpoints/") or ():
+    for item in fields.texts(key, example) or ():
         try:
-            found.append(checked_glob(item.text))
+            found.append(checked(item.text))
         except UsageError as error:
-            fields.error("Outputs", error.message.rstrip("."), error.hint, item)
+            fields.error(key, error.message.rstrip("."), error.hint, item)
     return tuple(found)
 
 

@@ -1,15 +1,16 @@
-"""Packages installed in editable mode: a run imports them from a live folder that no snapshot holds still."""
+"""Packages installed in editable mode: a run imports them from a live folder, unless the snapshot has that folder."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from holdfast.farside.system.real_paths import real_path
 from holdfast.regular_files import read_json, read_regular
+from holdfast.snapshots.ignore import explain
 from holdfast.snapshots.warnings import SnapshotWarning, shown
 
 _LARGEST = 16_000_000
@@ -40,26 +41,27 @@ def editable_installs(python: Path, home: Path | None = None) -> list[tuple[str,
     return sorted(found.items())
 
 
-def editable_warnings(python: Path, project_root: Path, home: Path | None = None) -> list[SnapshotWarning]:
+def editable_warnings(
+    python: Path, project_root: Path, home: Path | None = None, environment: Mapping[str, str] | None = None
+) -> list[SnapshotWarning]:
+    """Of what the snapshot has, a run imports its own copy (`farside/shim/sitecustomize.py`). `environment` is for
+    git."""
     root = Path(real_path(project_root))
-    installs = editable_installs(python, home)
-    return [_warning(package, folder, root) for package, folder in installs if package != _OURS]
+    installs = [each for each in editable_installs(python, home) if each[0] != _OURS]
+    return [_warning(package, folder) for package, folder in installs if not _is_shipped(folder, root, environment)]
 
 
-def _warning(package: str, folder: Path, root: Path) -> SnapshotWarning:
+def _is_shipped(folder: Path, root: Path, environment: Mapping[str, str] | None) -> bool:
     place = Path(real_path(folder))
-    if place != root and root not in place.parents:
-        live = f"The package `{package}` is used live from {shown(str(folder))}"
-        message = f"{live}, so a later edit reaches the run."
-        return SnapshotWarning(str(folder), message, f"To fix it in place: pip install {folder} (without -e)")
-    sources = place / "src" if os.path.isdir(place / "src") else place
-    relative = os.path.relpath(sources, root)
-    message = (
-        f"The package `{package}` is installed in editable mode from inside the project: "
-        "the run may import the live folder and not the snapshot."
-    )
-    remedy = f"Write `PYTHONPATH: {relative}` below `EnvironmentVariables:` in the run configuration."
-    return SnapshotWarning(os.path.relpath(place, root), message, remedy)
+    if place == root:
+        return True
+    return root in place.parents and explain(root, os.path.relpath(place, root), environment) is None
+
+
+def _warning(package: str, folder: Path) -> SnapshotWarning:
+    live = f"The package `{package}` is used live from {shown(str(folder))}"
+    message = f"{live}, so a later edit reaches the run."
+    return SnapshotWarning(str(folder), message, f"To fix it in place: pip install {folder} (without -e)")
 
 
 def _site_packages(python: Path, home: Path | None) -> Iterator[Path]:

@@ -8,7 +8,7 @@ also about files that git tracks.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.errors import ProjectError
@@ -18,6 +18,7 @@ from holdfast.regular_files import read_regular
 from holdfast.snapshots import git_files
 from holdfast.snapshots.git_files import Git, GitFiles, PendingGitFiles
 from holdfast.snapshots.git_process import GitError, GitMissingError, GitStuckError
+from holdfast.snapshots.include_globs import NOTHING, Include, Included, find_included
 from holdfast.snapshots.patterns import Pattern, RuleSet, parse_rules, typed_line, with_slashes
 from holdfast.snapshots.walk import (
     LONGEST_RULES,
@@ -28,6 +29,7 @@ from holdfast.snapshots.walk import (
     deciding,
     gitignore_layer,
     is_environment,
+    kept,
     layers_of_top,
     walk,
 )
@@ -80,9 +82,10 @@ class FileListing:
 class PendingListing:
     """A listing under way. Until `finish` the caller is free to work: git has a core of its own."""
 
-    def __init__(self, project: _Project, asked: PendingGitFiles | None) -> None:
+    def __init__(self, project: _Project, asked: PendingGitFiles | None, include: Include) -> None:
         self._project = project
         self._asked = asked
+        self._include = include
 
     def finish(self) -> FileListing:
         return self.finish_unless("") or FileListing((), ())  # no answer has an empty fingerprint
@@ -91,10 +94,11 @@ class PendingListing:
         """The listing, or None when it is the one that had this fingerprint."""
         project, found = self._project, ""
         answer = None
+        project.find_included(self._include)
         try:
             if self._asked:
                 self._asked.wait()
-                found = self._asked.fingerprint()
+                found = self._asked.fingerprint() + project.digest_of_included()
                 if found == fingerprint:
                     return None
                 answer = self._asked.files()
@@ -108,19 +112,22 @@ class PendingListing:
         return project.listing("")
 
 
-def begin_listing(root: Path, environment: Mapping[str, str] | None = None, more_rules: bytes = b"") -> PendingListing:
-    """`environment` is what git is started with; `more_rules` are read as if they stood at the end of `.amlignore`."""
+def begin_listing(
+    root: Path, environment: Mapping[str, str] | None = None, more_rules: bytes = b"", include: Include = NOTHING
+) -> PendingListing:
+    """`environment` is what git is started with; `more_rules` are read as if they stood at the end of `.amlignore`.
+    `finish` raises ProjectError for a glob of `include` that was typed and takes in nothing."""
     project = _Project(root, environment, more_rules)
     top = git_files.work_tree_of(project.root)
     if top is None:
-        return PendingListing(project, None)
+        return PendingListing(project, None, include)
     prefix = project.root[len(top) + 1 :]
     excludes = git_files.exclude_arguments(project.own.rules.patterns, prefix)
     try:
-        return PendingListing(project, project.git.ask_for_files(project.root, excludes, prefix))
+        return PendingListing(project, project.git.ask_for_files(project.root, excludes, prefix), include)
     except GitError as failure:
         project.git_failed(top, failure)
-        return PendingListing(project, None)
+        return PendingListing(project, None, include)
 
 
 def list_files(root: Path, environment: Mapping[str, str] | None = None, more_rules: bytes = b"") -> FileListing:
@@ -141,6 +148,11 @@ def explain(root: Path, relative_path: str, environment: Mapping[str, str] | Non
     if reincluded:  # git does not know the lines of .amlignore that take something back in
         return _explain_by_gitignore(project, path)
     return _explain_by_rules_of_git(project, path)
+
+
+def own_rules(root: Path) -> Layer:
+    """What is built in and `.amlignore`: what is left out on purpose."""
+    return _Project(root, None).own
 
 
 def up_to_link(root: bytes, path: bytes) -> bytes:
@@ -165,6 +177,7 @@ class _Project:
         self.warnings: list[SnapshotWarning] = []
         self._files: list[bytes] = []
         self._executable: dict[bytes, bool] = {}
+        self._included = Included()
         built_in = _BUILT_IN + copies_of_runs(self.root)
         patterns = [*parse_rules(built_in, "built in", numbered=False), *self._amlignore()]
         patterns += parse_rules(more_rules, AMLIGNORE)
@@ -174,27 +187,38 @@ class _Project:
     def listing(self, fingerprint: str) -> FileListing:
         joined = os.fsdecode(b"\0".join(self._files))  # one conversion for all names: none of them can hold a NUL
         paths = tuple(joined.split("\0")) if joined else ()
+        if self._included.paths or self._included.kept_back:
+            paths = tuple(dict.fromkeys((*paths, *self._included.paths)))
+            self.warnings += self._included.secrets_besides(frozenset(paths))
         if reserved_names.reserved_path(paths) is not None:
             self.warnings += [reserved_name(path) for path in paths if reserved_names.reserved_path([path]) is not None]
             paths = tuple(path for path in paths if reserved_names.reserved_path([path]) is None)
         executable = {os.fsdecode(path): known for path, known in self._executable.items()}
         return FileListing(paths, tuple(self.warnings), "" if self.warnings else fingerprint, executable)
 
+    def find_included(self, include: Include) -> None:
+        if include != NOTHING:
+            self._included = find_included(os.fsdecode(self.root), include, self.own.rules)
+            self.warnings += self._included.warnings
+
+    def digest_of_included(self) -> str:
+        return self._included.digest()
+
     def add_git_files(self, prefix: bytes, answer: GitFiles) -> None:
         """`prefix` is empty, or the folder of a repository inside the project with a slash at its end."""
         if not prefix:
             files = [
-                *_kept(answer.tracked, self.own.rules),
+                *kept(answer.tracked, self.own.rules),
                 *answer.untracked,
             ]  # git applied our rules to the latter
         else:
-            files = [*_kept([prefix + each for each in answer.tracked + answer.untracked], self.own.rules)]
+            files = [*kept([prefix + each for each in answer.tracked + answer.untracked], self.own.rules)]
         self._files += self._without_environments(files)
         self._executable |= {prefix + path: known for path, known in answer.executable.items()}
         for path in answer.unopened:
             self._unopened(prefix + path)
         for path in answer.repositories:
-            if path and any(True for _ in _kept([prefix + path], self.own.rules, directories=True)):
+            if path and any(True for _ in kept([prefix + path], self.own.rules, directories=True)):
                 self._add_repository(prefix + path)
 
     def add_walked(self, start: bytes, layers: Layers) -> None:
@@ -281,27 +305,6 @@ class _Project:
             )
         remedy = f"chmod u+rx on it, or write `/{typed_line(path)}/` into {AMLIGNORE}."
         self.warnings.append(SnapshotWarning(name, f"The folder {shown(name)} cannot be read and is left out.", remedy))
-
-
-def _kept(paths: Iterable[bytes], rules: RuleSet, directories: bool = False) -> Iterator[bytes]:
-    """The paths that neither themselves nor by a folder above them are left out."""
-    folders: dict[bytes, bool] = {b"": True}
-
-    def folder_kept(folder: bytes) -> bool:
-        known = folders.get(folder)
-        if known is None:
-            above, _, name = folder.rpartition(b"/")
-            decision = rules.decide(folder, name, True)
-            known = folder_kept(above) and (decision is None or decision.negated)
-            folders[folder] = known
-        return known
-
-    for path in paths:
-        folder, _, name = path.rpartition(b"/")
-        if folder_kept(folder):
-            decision = rules.decide(path, name, directories)
-            if decision is None or decision.negated:
-                yield path
 
 
 def _layers_above(root: bytes, own: Layer) -> Layers:

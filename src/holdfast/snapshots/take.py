@@ -7,7 +7,7 @@ import contextlib
 import os
 import stat as modes
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +15,7 @@ from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass
 from holdfast.snapshots.cache import Cache, CacheWriter, Known, NoCache, load_cache, writing_cache
 from holdfast.snapshots.ignore import FileListing, begin_listing
+from holdfast.snapshots.include_globs import NOTHING, Include
 from holdfast.snapshots.large_trees import LargeTree, large_tree
 from holdfast.snapshots.manifest import encode_rows
 from holdfast.snapshots.patterns import with_slashes
@@ -50,14 +51,24 @@ _BYTES_PER_REPORT = 8_000_000
 
 
 @dataclass(frozen=True)
+class Selection:
+    """`environment`: the variables for git; None: those of this process. `include` ships although a rule forbids it."""
+
+    environment: Mapping[str, str] | None = None
+    include: Include = NOTHING
+
+
+@dataclass(frozen=True)
 class Snapshot:
-    """`digest` names it. `files` counts links too; `new_objects` counts contents that were not yet stored."""
+    """`digest` names it. `files` counts links too; `new_objects` counts contents that were not yet stored. `paths` are
+    its files, in no order."""
 
     digest: str
     files: int
     bytes: int
     new_objects: int
     warnings: tuple[SnapshotWarning, ...]
+    paths: Collection[str] = ()
 
 
 def open_regular(path: str) -> BinaryIO:
@@ -70,17 +81,17 @@ def take_snapshot(
     root: Path,
     state: Path,
     told: Progress | SnapshotListener | None = None,
-    environment: Mapping[str, str] | None = None,
+    selection: Selection | None = None,
     opener: Callable[[str], BinaryIO] = open_regular,
     store: ObjectStore | None = None,
 ) -> Snapshot:
-    """Snapshot the project at `root` into `state`/objects; git is started with `environment`, or with ours. With a
-    `store` that keeps nothing, nothing is written.
+    """Snapshot the project at `root` into `state`/objects. With a `store` that keeps nothing, nothing is written.
 
-    Raises ProjectError when `root` is not a folder and StorageError when the store cannot be written. What a
-    single file does wrong (unreadable, changing, special) is a warning.
+    Raises ProjectError when `root` is not a folder, or a typed glob takes in nothing, and StorageError when the store
+    cannot be written. What a single file does wrong (unreadable, changing, special) is a warning.
     """
-    pending = begin_listing(root, environment)
+    selection = selection or Selection()
+    pending = begin_listing(root, selection.environment, include=selection.include)
     # Git lists files on another core while we look at those we know.
     base = real_path(root)
     store = store or ObjectStore(state / "objects")
@@ -227,7 +238,7 @@ def _of_that_kind(unchanged: dict[str, Known], executable: Mapping[str, bool]) -
 
 
 def _as_before(cache: Cache, warnings: tuple[SnapshotWarning, ...]) -> Snapshot:
-    return Snapshot(cache.manifest, len(cache.known), cache.bytes, 0, (*warnings, *cache.warnings))
+    return Snapshot(cache.manifest, len(cache.known), cache.bytes, 0, (*warnings, *cache.warnings), cache.known.keys())
 
 
 def _assemble(
@@ -248,7 +259,7 @@ def _assemble(
     times = store.folder_times()
     reading.writer.commit(Cache(digest, fingerprint, total, known, tuple(pointers), about_contents, times))
     warnings = (*listing.warnings, *reading.warnings, *about_contents)
-    return Snapshot(digest, len(rows), total, len(new), warnings)
+    return Snapshot(digest, len(rows), total, len(new), warnings, [row[0] for row in rows])
 
 
 def _without_files_behind_links(rows: list[Row]) -> list[Row]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from holdfast.frozen import dataclass, field
 from holdfast.regular_files import read_regular
@@ -84,6 +84,27 @@ def deciding(path: bytes, is_directory: bool, above: Layers, own: Layer) -> Patt
             if decision is not None:
                 break
     return decision
+
+
+def kept(paths: Iterable[bytes], rules: RuleSet, directories: bool = False) -> Iterator[bytes]:
+    """The paths that neither themselves nor by a folder above them are left out."""
+    folders: dict[bytes, bool] = {b"": True}
+
+    def folder_kept(folder: bytes) -> bool:
+        known = folders.get(folder)
+        if known is None:
+            above, _, name = folder.rpartition(b"/")
+            decision = rules.decide(folder, name, True)
+            known = folder_kept(above) and (decision is None or decision.negated)
+            folders[folder] = known
+        return known
+
+    for path in paths:
+        folder, _, name = path.rpartition(b"/")
+        if folder_kept(folder):
+            decision = rules.decide(path, name, directories)
+            if decision is None or decision.negated:
+                yield path
 
 
 def gitignore_layer(folder: bytes, shown_folder: str) -> Iterator[Layer]:

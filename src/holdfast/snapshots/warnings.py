@@ -14,6 +14,16 @@ from holdfast.snapshots.git_process import GitBusyError, GitError, GitStuckError
 from holdfast.snapshots.patterns import typed_line
 
 LARGE = 100_000_000
+
+
+@dataclass(frozen=True)
+class Amount:
+    bytes: int
+    files: int
+
+
+BETTER_AS_DATA = Amount(bytes=200_000_000, files=20_000)
+"""A folder with more than one of these is better sent once per machine, with `--data`, than kept in snapshots."""
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LFS_POINTER_LIMIT = 1024
 """A pointer file is always smaller than this, says the specification of Git LFS."""
@@ -79,6 +89,11 @@ def reserved_name(path: str) -> SnapshotWarning:
     return SnapshotWarning(path, message, "Give it another name to ship it.")
 
 
+def secret_kept_back(path: str) -> SnapshotWarning:
+    message = f"{shown(path)} looks like a secret and stays here: no glob names it."
+    return SnapshotWarning("", message, f"To ship it: --include {pasted(typed_line(os.fsencode(path)))}")
+
+
 def content_warnings(rows: Sequence[Row], pointers: Iterable[str]) -> tuple[SnapshotWarning, ...]:
     return (*_large(rows), *_pointers(sorted(pointers)), *_links(rows))
 
@@ -90,31 +105,47 @@ def _left_out(path: str, why: str, remedy: str) -> SnapshotWarning:
 
 
 def _large(rows: Sequence[Row]) -> Iterable[SnapshotWarning]:
-    if sum(row[3] for row in rows) <= LARGE:
+    if len(rows) <= BETTER_AS_DATA.files and sum(row[3] for row in rows) <= LARGE:
         return
     sizes: defaultdict[str, int] = defaultdict(int)
+    counts: defaultdict[str, int] = defaultdict(int)
     files: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         folder, slash, _ = row[0].partition("/")
         place = folder + slash
         sizes[place] += row[3]
+        counts[place] += 1
         if row[3] > LARGE:
             files[place].append(row)
     for place in sorted(sizes):
         large = files[place]
         rest = sizes[place] - sum(row[3] for row in large)
-        if place.endswith("/") and (rest > LARGE or len(large) > _NAMED):
-            yield _large_path(place, sizes[place])
+        if place.endswith("/") and (
+            rest > LARGE
+            or len(large) > _NAMED
+            or sizes[place] > BETTER_AS_DATA.bytes
+            or counts[place] > BETTER_AS_DATA.files
+        ):
+            yield _large_folder(place, sizes[place], counts[place])
         else:
             for row in large:
-                yield _large_path(row[0], row[3])
+                yield _large_path(row[0], format_size(row[3]))
 
 
-def _large_path(path: str, size: int) -> SnapshotWarning:
+def _large_folder(place: str, size: int, count: int) -> SnapshotWarning:
+    about = _large_path(place, f"{format_size(size)} in {count:,} file{'' if count == 1 else 's'}")
+    if size <= BETTER_AS_DATA.bytes and count <= BETTER_AS_DATA.files:
+        return about
+    name = place.removesuffix("/")
+    better = f"To send it once per machine instead: --data {pasted(f'{name}:{name}')}"
+    return SnapshotWarning(about.path, about.message, f"{better}\n{about.remedy}")
+
+
+def _large_path(path: str, amount: str) -> SnapshotWarning:
     line = typed_line(os.fsencode(path))
     return SnapshotWarning(
         path.removesuffix("/"),
-        f"{shown(path)} has {format_size(size)} and is part of the snapshot.",
+        f"{shown(path)} has {amount} and is part of the snapshot.",
         f"To leave it out, write this line into .amlignore: /{line}",
     )
 

@@ -101,7 +101,7 @@ while not os.path.exists("go"):
     (container,) = bench.containers()
     bench.daemon.run("kill", "--signal", "USR1", container)
     wait_for(lambda: b"heard" in (bench.far(run_id) / "driver_log").read_bytes())
-    (bench.far(run_id) / "work" / "go").touch()
+    (bench.there(run_id) / "go").touch()
     assert ended(bench, run_id)["reason"] == "completed"
 
 
@@ -168,7 +168,7 @@ def test_a_script_that_is_over_before_its_supervisor_looks_is_not_waited_for(ben
     wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     bench.event(run_id, "started")
     os.kill(supervisor, signal.SIGSTOP)
-    (bench.far(run_id) / "work" / "outputs" / "go").touch()
+    (bench.there(run_id) / "outputs" / "go").touch()
     wait_for((bench.far(run_id) / "inside" / "status.json").exists)
     wait_for(lambda: not any(each.is_alive for each in processes.below(supervisor)), what="its keeper has ended")
     os.kill(supervisor, signal.SIGCONT)

@@ -82,7 +82,7 @@ def test_a_run_goes_on_through_a_daemon_that_is_away_and_no_byte_is_lost(
         daemon.stop()
     assert [each["e"] for each in bench.journal(run_id) if each["e"] in ("exited", "ended")] == []
     daemon.start()
-    (bench.far(run_id) / "work" / "go").touch()
+    (bench.there(run_id) / "go").touch()
     assert ended(bench, run_id)["reason"] == "completed"
     expected = b"up\n" + b"".join(b"%06d\n" % number for number in range(100_000)) + b"end\n"
     assert (bench.far(run_id) / "driver_log").read_bytes() == expected
@@ -96,7 +96,7 @@ def test_a_run_ends_well_while_the_daemon_is_dead_and_its_container_goes_when_it
     bench = make_bench(daemon)
     run_id = bench.begin(WAITING)
     daemon.kill()
-    (bench.far(run_id) / "work" / "go").touch()
+    (bench.there(run_id) / "go").touch()
     assert ended(bench, run_id)["reason"] == "completed"
     wait_for(lambda: members(run_id) == [])
     daemon.start()

@@ -82,7 +82,7 @@ def test_the_container_is_named_after_the_run_and_labelled(here: ContainerBench)
     assert labels["holdfast.project"] == here.far(run_id).parent.name
     assert labels["holdfast.home"] == str(here.home)
     assert about["HostConfig"]["NetworkMode"] == "host"
-    (here.far(run_id) / "work" / "go").touch()
+    (here.there(run_id) / "go").touch()
     here.event(run_id, "ended")
 
 

@@ -56,7 +56,7 @@ def test_a_program_that_the_image_does_not_have_is_told_as_a_shell_would(bench: 
     assert (missing.code, missing.out) == (127, "")
     assert missing.err.splitlines() == ["holdfast: The image has no program `no-such-program`."]
     assert bench.run("experiment", "shell", "-r", run_id, "sh", "-c", "exit 7").code == 7
-    (bench.far(run_id) / "work" / "go").touch()
+    (bench.there(run_id) / "go").touch()
     assert bench.run("logs", "-f", "-r", run_id).code == 0
     after = bench.run("experiment", "shell", "-r", run_id)
     assert "holdfast experiment shell -t box" in after.err

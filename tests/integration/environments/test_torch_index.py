@@ -1,5 +1,5 @@
-"""A driver that is too old for the usual build of PyTorch gets one that fits, from PyTorch's own index: a stand-in
-answers under its name, behind a proxy."""
+"""A driver that is too old for the usual build of PyTorch gets one that fits, and a machine without a GPU the build for
+the CPU, from PyTorch's own index: a stand-in answers under its name, behind a proxy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def torch_index(tmp_path: Path, needs: Callable[..., None]) -> Iterator[dict[str
     """The variables with which uv meets the stand-in."""
     needs("openssl")
     wheels, key, certificate = tmp_path / "torch", tmp_path / "key.pem", tmp_path / "certificate.pem"
-    make_wheel(wheels, "torch", "2.7.1+cu118")
+    make_wheel(wheels / "cu118", "torch", "2.7.1+cu118")
+    make_wheel(wheels / "cpu", "torch", "2.13.0+cpu")
     empty = tmp_path / "empty"
     empty.mkdir()
     authority = make_certificate(tmp_path, key, certificate)
@@ -48,11 +49,12 @@ def torch_index(tmp_path: Path, needs: Callable[..., None]) -> Iterator[dict[str
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            page = self.path.endswith("/")
-            found = wheel_page(wheels, self.path) if page else wheel_file(wheels, self.path.replace("%2B", "+"))
-            found = found if found is None or self.path.startswith(("/whl/cu118/", "/files/")) else None
+            backend, path = "cpu" if "cpu" in self.path else "cu118", self.path.replace("%2B", "+")
+            is_known = path.startswith((f"/whl/{backend}/", "/files/"))
+            read = wheel_page if path.endswith("/") else wheel_file
+            found = read(wheels / backend, path) if is_known else None
             self.send_response(200 if found is not None else 404)
-            self.send_header("Content-Type", "text/html" if page else "binary/wheel")
+            self.send_header("Content-Type", "text/html" if path.endswith("/") else "binary/wheel")
             self.send_header("Content-Length", str(len(found or b"")))
             self.end_headers()
             if self.command == "GET":
@@ -162,3 +164,26 @@ def test_an_old_driver_gets_a_build_that_it_can_run(
     assert "470.57.02" in result.err
     assert again.out.endswith("2.7.1+cu118\n")
     assert not bench.event(bench.record()["run_id"], "environment")["built"]
+
+
+def test_a_machine_without_a_gpu_gets_the_build_for_the_cpu_if_there_is_one(
+    bench: Bench,  # noqa: F811
+    tmp_path: Path,
+    torch_index: dict[str, str],
+) -> None:
+    wheels = tmp_path / "usual"
+    make_wheel(wheels, "torch", "2.13.0", needs=("nvidia-cuda-runtime==13.0.48",))
+    make_wheel(wheels, "nvidia-cuda-runtime", "13.0.48")
+    bench.write("t.py", "import torch\nprint(torch.__version__)\n")
+    unreachable = {**torch_index, "HTTPS_PROXY": "http://127.0.0.1:1"}
+    with package_index(wheels) as index:
+        bench.write("requirements.txt", f"--index-url {index.url()}\ntorch\n")
+        result = bench.submit("-d", "requirements.txt", "t.py", env=torch_index)
+        again = bench.submit("-d", "requirements.txt", "t.py", env=torch_index)
+        without = bench.submit("-d", "requirements.txt", "--upgrade", "t.py", env=unreachable)
+
+    assert (result.code, result.out) == (0, again.out), result.err
+    assert result.out.endswith("2.13.0+cpu\n")
+    assert "PyTorch 2.13.0+cpu is installed, the build for the CPU" in result.err
+    assert without.out.endswith("2.13.0\n"), without.err
+    assert "(download.pytorch.org) cannot be reached." in without.err

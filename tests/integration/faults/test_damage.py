@@ -12,7 +12,7 @@ from kit.waiting import wait_for
 WAITING = """
 import os, time
 print("first part", flush=True)
-while not os.path.exists("../go"):
+while not os.path.exists(os.environ["HOLDFAST_RUN_DIRECTORY"] + "/go"):
     time.sleep(0.01)
 print("second part", flush=True)
 """

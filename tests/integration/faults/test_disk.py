@@ -76,7 +76,7 @@ def test_a_host_disk_that_fills_up_during_the_run_holds_the_output_back_and_lose
         """
         import os, time
         print("up", flush=True)
-        while not os.path.exists("../go"):
+        while not os.path.exists(os.environ["HOLDFAST_RUN_DIRECTORY"] + "/go"):
             time.sleep(0.01)
         for number in range(2000):
             print("line", number, "x" * 100)
@@ -118,7 +118,7 @@ def test_outputs_that_do_not_fit_at_home_stay_on_the_host_and_come_when_there_is
     run_id = next(each.name for each in (bench.root / ".holdfast" / "runs").iterdir())
     kept = bench.run("experiment", "clean", "--all")
     assert "not at home yet" in kept.err
-    assert (bench.far(run_id) / "work/outputs/big").stat().st_size == 2000000
+    assert (bench.there(run_id) / "outputs/big").stat().st_size == 2000000
     subprocess.run(["mount", "-o", "remount,size=8m", str(bench.root)], check=True)
     assert bench.run("logs", "-f", "-r", run_id).code == 0
     assert (bench.near(run_id) / "outputs/big").stat().st_size == 2000000
@@ -132,7 +132,7 @@ def test_clean_keeps_outputs_that_were_not_fetched(bench, target, obeying_modes)
     near.chmod(0o555)
     result = obeying_modes(bench.root, "experiment", "clean", "--all")
     assert "removed" not in result.err.replace("0 removed", "")
-    assert (bench.far(run_id) / "work/outputs/x").exists()
+    assert (bench.there(run_id) / "outputs/x").exists()
     near.chmod(0o755)
     assert "removed" in bench.run("experiment", "clean", "--all").err
     assert (near / "outputs/x").read_text() == "x", "fetched first, then removed"

@@ -39,7 +39,7 @@ def test_a_supervisor_of_another_version_is_followed_and_canceled(bench, target,
         """
         import os, time
         print("up", flush=True)
-        while not os.path.exists("../go"):
+        while not os.path.exists(os.environ["HOLDFAST_RUN_DIRECTORY"] + "/go"):
             time.sleep(0.01)
         print("end")
         """,

@@ -84,7 +84,7 @@ def test_asking_leaves_a_run_as_it_was(bench, target):
     wait_for(lambda: b"begins" in (bench.far(run) / "driver_log").read_bytes(), 60)
     for _ in range(5):
         assert "t.py" in stacks(bench, run)[0]["stack"]
-    (bench.far(run) / "work" / "go-on").touch()
+    (bench.there(run) / "go-on").touch()
     ended = bench.event(run, "ended")
     assert (ended["reason"], ended["code"]) == ("completed", 0)
     assert (bench.far(run) / "driver_log").read_bytes() == b"begins\nends\n"

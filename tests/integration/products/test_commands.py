@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -11,6 +12,26 @@ ON_PATH = """
 import os, shutil, sys
 beside = os.path.dirname(sys.executable)
 print(shutil.which("python3") is not None, os.path.isdir(beside))
+"""
+TERMINAL = """
+import os, sys
+print(*os.get_terminal_size(0), sys.stdout.isatty(), sys.stderr.isatty(), os.environ["TERM"])
+try:
+    input()
+except EOFError:
+    print("no input")
+sys.exit(3)
+"""
+
+
+BESIDE = """
+import holdfast, os
+top = os.getcwd()
+print(os.path.basename(top), os.listdir(".."), os.path.relpath(holdfast.current_run().outputs))
+os.mkdir("../logs")
+open("../logs/x", "w").write("near")
+open("../../../x", "w").write("far")
+open("../../../plan.json", "w").write("{}")
 """
 
 
@@ -39,7 +60,20 @@ def test_the_folder_of_a_command_need_not_have_files(bench):
     bench.write("aml_config/README", "")
     (bench.root / "empty").mkdir()
     result = bench.command("submit", "pwd", cwd=bench.root / "empty")
-    assert (result.out.rstrip().split("/")[-2:], result.code) == (["work", "empty"], 0)
+    assert (result.out.rstrip().split("/")[-2:], result.code) == (["project", "empty"], 0)
+
+
+def test_what_a_script_writes_beside_its_project_comes_home_and_its_folder_has_its_name(bench):
+    bench.write("tools/train.py", BESIDE)
+    before = sorted(os.listdir(bench.root.parent))
+    result = bench.submit("tools/train.py")
+    assert (result.code, result.out) == (0, f"{bench.root.name} ['{bench.root.name}'] outputs\n"), result.err
+    run_id = bench.record()["run_id"]
+    assert (bench.near(run_id) / "above/1/logs/x").read_text() == "near"
+    assert (bench.near(run_id) / "above/3/x").read_text() == "far"
+    assert json.loads((bench.far(run_id) / "plan.json").read_text())["run"] == run_id
+    assert {"../logs/x", "../../../plan.json"} <= {each["path"] for each in bench.record()["outputs"]}
+    assert sorted(os.listdir(bench.root.parent)) == before
 
 
 def test_the_programs_of_the_runs_python_are_on_its_path(bench):
@@ -71,3 +105,10 @@ def test_several_processes_are_one_run(bench):
     bench.write("t.py", "import os, sys\nsys.exit(int(os.environ['RANK']) * 7)\n")
     assert bench.submit("--processes-per-node", "2", "t.py").code == 7
     assert bench.record()["script_name"] == "t.py"
+
+
+def test_a_command_may_have_a_terminal(bench):
+    bench.write("t.py", TERMINAL)
+    done = bench.submit("--tty", "t.py")
+    assert (done.out, done.code) == ("80 24 True True xterm-256color\nno input\n", 3)
+    assert bench.record()["terminal"] is True

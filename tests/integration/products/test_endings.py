@@ -115,7 +115,7 @@ def test_ctrl_c_detaches_and_a_killed_client_changes_nothing_for_the_run(bench):
     follower.kill()
     follower.communicate()
     assert bench.run("status", "-r", run_id, "-o", "tsv", "--query", "status").out == "Running\n"
-    (bench.far(run_id) / "work" / "go").touch()
+    (bench.there(run_id) / "go").touch()
     result = bench.run("logs", "-f", "-r", run_id)
     assert (result.code, result.out) == (0, "first\nsecond\n")
     assert [path.read_text() for path in bench.home.glob("share/*/starts")] == ["x"]
@@ -138,7 +138,7 @@ def test_a_run_without_its_guardian_goes_on_and_without_its_supervisor_is_ended(
     for byte in owners:
         os.kill(pids[byte], number)
     if reason == "completed":
-        (bench.far(run_id) / "work" / "go").touch()
+        (bench.there(run_id) / "go").touch()
     result = bench.run("logs", "-f", "-r", run_id)
     assert (result.code, bench.record(run_id)["reason"]) == (code, reason)
     assert result.out == ("first\nsecond\n" if reason == "completed" else "first\n")

@@ -150,7 +150,7 @@ def test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cl
     assert not (bench.near(run_id) / "files").exists()
     kept = bench.run("experiment", "clean", "--all")
     assert fetch in kept.err
-    assert (bench.far(run_id) / "work/outputs/model").exists()
+    assert (bench.there(run_id) / "outputs/model").exists()
     assert bench.run("history", "download", "-r", run_id, "-d", str(tmp_path / "got")).code == 0
     assert (tmp_path / "got/outputs/model").read_text() == "x"
     assert (tmp_path / "got/beside").read_text() == "y"
@@ -339,7 +339,7 @@ def test_a_secret_is_in_the_script_alone_redacted_and_never_written(bench, targe
     for name in bench.containers():
         shown = bench.daemon.run("inspect", name).stdout + bench.daemon.run("logs", name).stdout
         assert SECRET not in shown
-    (bench.far(run_id) / "work" / "go").touch()
+    (bench.there(run_id) / "go").touch()
     result = bench.run("logs", "-f", "-r", run_id)
     assert (result.code, result.out) == (0, f"length {len(SECRET)}\nvalue ***\n***\n")
     beside = [bench.box.account.home, bench.box.server.log.parent] if target == "remote" else []
@@ -355,7 +355,7 @@ def test_an_async_submit_returns_while_the_script_runs_and_logs_follow_it_later(
     run_id = bench.begin(WAITING, until="first\n")
     follower = bench.popen("logs", "-f", "-r", run_id)
     assert follower.stdout.readline() == b"first\n"
-    (bench.far(run_id) / "work" / "go").touch()
+    (bench.there(run_id) / "go").touch()
     assert follower.communicate(timeout=60)[0] == b"second\n"
     assert follower.returncode == 0
     assert (bench.near(run_id) / "outputs/result").read_text() == "whole"

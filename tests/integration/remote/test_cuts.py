@@ -298,7 +298,9 @@ def test_a_command_over_a_connection_that_fell_silent_makes_a_new_one(steady: Fa
 @pytest.mark.waits
 def test_a_run_that_is_followed_over_a_link_that_falls_silent_is_taken_up_again(steady: FarBench) -> None:
     steady.write(
-        "t.py", "import os, time\nprint(1, flush=True)\nwhile not os.path.exists('../go'): time.sleep(0.01)\nprint(2)\n"
+        "t.py",
+        "import os, time\nprint(1, flush=True)\n"
+        "while not os.path.exists(os.environ['HOLDFAST_RUN_DIRECTORY'] + '/go'): time.sleep(0.01)\nprint(2)\n",
     )
     with watched(steady.submitting("t.py")) as client:
         assert client.stdout is not None

@@ -46,7 +46,9 @@ def masters(far_bench: Callable[..., FarBench], sockets: Path) -> Iterator[FarBe
 
 def test_a_followed_run_notices_that_the_users_own_connection_died(masters: FarBench) -> None:
     masters.write(
-        "t.py", "import os, time\nprint(1, flush=True)\nwhile not os.path.exists('../go'): time.sleep(0.01)\nprint(2)\n"
+        "t.py",
+        "import os, time\nprint(1, flush=True)\n"
+        "while not os.path.exists(os.environ['HOLDFAST_RUN_DIRECTORY'] + '/go'): time.sleep(0.01)\nprint(2)\n",
     )
     before = masters.box.link.counters.connections
     with watched(_impatient(masters, "submit", "-c", masters.box.name, "t.py")) as client:
@@ -75,7 +77,7 @@ def test_outputs_on_their_way_home_notice_it_too_and_go_on_where_they_were(maste
     assert b"connection lost (Nothing was heard of" in err
     (run,) = masters.near_ids()
     near = masters.root / ".holdfast" / "runs" / run / "outputs" / "big"
-    assert near.read_bytes() == (masters.far(run) / "work" / "outputs" / "big").read_bytes()
+    assert near.read_bytes() == (masters.there(run) / "outputs" / "big").read_bytes()
     assert link.counters.to_client - before.to_client < 9 << 20, "what was at home did not travel again"
 
 
@@ -97,7 +99,7 @@ def test_a_download_over_it_ends_with_an_error_and_the_next_one_works(masters: F
     done = masters.run("history", "download", "-r", run, "--artifact", "aside", "-d", "here")
     assert done.code == 0, done.err
     (copy,) = (masters.root / "here").rglob("aside")
-    assert copy.read_bytes() == (masters.far(run) / "work" / "aside").read_bytes()
+    assert copy.read_bytes() == (masters.there(run) / "aside").read_bytes()
 
 
 def test_a_slow_link_is_not_a_dead_one(masters: FarBench) -> None:

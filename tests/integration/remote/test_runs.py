@@ -16,7 +16,7 @@ WAITING = f"""
 import os, time
 {SHARE_LINE}
 print("first", flush=True)
-while not os.path.exists("../go"):
+while not os.path.exists(os.environ["HOLDFAST_RUN_DIRECTORY"] + "/go"):
     time.sleep(0.01)
 print("second", flush=True)
 open("outputs/result", "w").write("whole")

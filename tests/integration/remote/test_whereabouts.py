@@ -10,7 +10,11 @@ from kit.waiting import wait_for
 
 def test_a_run_outlives_an_edit_of_the_folder_in_its_target(far_bench: Callable[..., FarBench]) -> None:  # noqa: F811
     bench = far_bench()
-    bench.write("t.py", "import os, time\nprint(1, flush=True)\nwhile not os.path.exists('../go'): time.sleep(0.01)\n")
+    bench.write(
+        "t.py",
+        "import os, time\nprint(1, flush=True)\n"
+        "while not os.path.exists(os.environ['HOLDFAST_RUN_DIRECTORY'] + '/go'): time.sleep(0.01)\n",
+    )
     run_id = bench.start("t.py")
     far = bench.far(run_id)
     wait_for(lambda: (far / "driver_log").read_bytes() == b"1\n", what="it runs")

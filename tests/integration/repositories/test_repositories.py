@@ -27,15 +27,19 @@ pytestmark = pytest.mark.time_limit(300, "runs every command four times, and may
 
 @dataclass(frozen=True)
 class Laptop:
-    """Where commands are typed. `variables`: the environment of `holdfast`."""
+    """Where commands are typed. `variables`: the environment of `holdfast`; `own`: of somebody who types the commands
+    by hand, as on `local`."""
 
     command: Callable[..., Any]
     variables: dict[str, str]
+    own: dict[str, str]
 
     def submit(self, target: str, step: Step, top: Path) -> Outcome:
         """`holdfast submit` in front of the command, and what the run made, brought home."""
         words = ["submit", "-c", target, *step.options, *shlex.split(step.command)]
-        done = self.command(*words, cwd=top / step.folder, env=self.variables, timeout=250)
+        active = {name: self.own[name] for name in ("VIRTUAL_ENV", "PATH") if name in self.own}
+        variables = self.variables | (active if target == "local" else {})
+        done = self.command(*words, cwd=top / step.folder, env=variables, timeout=250)
         home = top.parent / "downloads" / str(len(list(top.parent.glob("downloads/*"))))
         brought = self.command("history", "download", "-r", "last", "-d", str(home), cwd=top, env=self.variables)
         note = "" if brought.code == 0 else f"\nhistory download: {brought.err}"
@@ -52,9 +56,9 @@ def test_the_readmes_commands_do_the_same_through_holdfast(
     box = docker_box()
     home = Path(os.environ["HOLDFAST_HOME"])
     furnish(share_packages(home) if case.packages else home)
-    laptop = Laptop(holdfast, box.environment)
     top = case.copy(tmp_path / "hand")
     environment = python_for(case, top, tmp_path)
+    laptop = Laptop(holdfast, box.environment, environment)
     expected = [by_hand(step, top, environment) for step in case.steps]
     found = []
     for target in TARGETS:

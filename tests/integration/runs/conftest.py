@@ -67,6 +67,12 @@ class Bench:
     def far(self, run_id: str) -> Path:
         return next(self.home.glob(f"runs/*/{run_id}"))
 
+    def there(self, run_id: str) -> Path:
+        """The project's top, as the script has it."""
+        from holdfast.farside.system.working_tree import tree_of
+
+        return Path(tree_of(str(self.far(run_id))).project)
+
     def journal(self, run_id: str) -> list[dict[str, Any]]:
         from holdfast.farside.system.journal import read_events
 

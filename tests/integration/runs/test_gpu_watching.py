@@ -84,7 +84,7 @@ def test_where_there_is_no_gpu_none_is_idle_and_that_is_said(bench):
 
 def test_a_gpu_of_amd_is_watched_and_judged(bench, tmp_path):
     gpus = amd.Simulated(tmp_path / "amd", [amd.Device()])
-    gate = "while not os.path.exists('../go'):\n    time.sleep(0.01)\n"
+    gate = "while not os.path.exists(os.environ['HOLDFAST_RUN_DIRECTORY'] + '/go'):\n    time.sleep(0.01)\n"
     bench.write("train.py", PRELUDE + "print(os.getpid(), flush=True)\n" + gate + "looks(5)\n")
     environment = {"HOLDFAST_NVML": "/nowhere", **gpus.environment}
     run_id = bench.start("train.py", env=environment)
@@ -209,7 +209,7 @@ def test_a_process_that_left_the_tree_and_holds_gpu_memory_is_ended(bench, gpus,
     process, persons = started
     samples = bench.far(run_id) / "gpu.jsonl"
     wait_for(lambda: f"[{process.pid}]" in samples.read_text(), what="it was seen")
-    (bench.far(run_id) / "work" / "outputs" / "go").touch()
+    (bench.there(run_id) / "outputs" / "go").touch()
     wait_for(lambda: process.poll() is not None, what="it was ended")
     bench.run("logs", "-f", "-r", run_id)
     swept = [each for event in bench.journal(run_id) if event["e"] == "swept" for each in event["processes"]]

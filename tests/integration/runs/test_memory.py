@@ -50,7 +50,7 @@ def test_a_script_that_the_kernel_ends_for_memory_is_recorded_as_out_of_memory(b
         """
         import os, time
         print("up", flush=True)
-        while not os.path.exists("../go"):
+        while not os.path.exists(os.environ["HOLDFAST_RUN_DIRECTORY"] + "/go"):
             time.sleep(0.01)
         hoard = bytearray(1 << 30)
         print("too far")

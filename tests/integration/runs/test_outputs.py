@@ -105,7 +105,7 @@ def test_a_log_that_restarts_while_it_is_followed_is_not_spliced(bench):
         """
         import os, time
         print("first part", flush=True)
-        while not os.path.exists("../go"):
+        while not os.path.exists(os.environ["HOLDFAST_RUN_DIRECTORY"] + "/go"):
             time.sleep(0.01)
         print("second part", flush=True)
         """,

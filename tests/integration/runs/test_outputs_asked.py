@@ -12,7 +12,7 @@ WAITING = """
 import os, time
 open("outputs/model", "w").write("old")
 print("up", flush=True)
-while not os.path.exists("../go"):
+while not os.path.exists(os.environ["HOLDFAST_RUN_DIRECTORY"] + "/go"):
     time.sleep(0.01)
 open("outputs/model", "w").write("new")
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -36,7 +37,7 @@ def test_the_script_runs_in_a_copy_so_that_a_later_edit_does_not_reach_it(bench)
         """
         import os, time
         print(os.getcwd(), flush=True)
-        while not os.path.exists("outputs/../../go"):
+        while not os.path.exists(os.environ["HOLDFAST_RUN_DIRECTORY"] + "/go"):
             time.sleep(0.01)
         print(open("data.txt").read())
         """,
@@ -46,7 +47,7 @@ def test_the_script_runs_in_a_copy_so_that_a_later_edit_does_not_reach_it(bench)
     bench.write("data.txt", "after")
     (bench.far(run_id) / "go").write_text("")
     result = bench.run("logs", "-f", "-r", run_id)
-    assert result.out.splitlines() == [str(bench.far(run_id) / "work"), "before"]
+    assert result.out.splitlines() == [str(bench.there(run_id)), "before"]
 
 
 def test_the_active_python_is_used_and_python_location_overrides_it(bench, tmp_path):
@@ -235,3 +236,20 @@ def test_a_read_only_project_can_still_be_read(bench, obeying_modes):
         path.chmod(0o555)
     result = obeying_modes(bench.root, "history", "list", "-o", "tsv", "--query", "[].status")
     assert (result.code, result.out) == (0, "Completed\n")
+
+
+def test_a_script_that_missed_an_ignored_file_trains_with_all_of_them_by_the_command_that_is_named(bench):
+    bench.write("data/prepare.py", "")
+    for name in ("train.bin", "val.bin", "meta.pkl"):
+        bench.write(f"data/{name}", "x")
+    bench.write(".gitignore", "*.bin\n*.pkl\n")
+    bench.write("train.py", "import os\nopen('data/train.bin').read()\nprint(sorted(os.listdir('data')))\n")
+    result = bench.submit("train.py")
+    assert result.code == 1
+    note, command = result.err.splitlines()[0], result.err.splitlines()[-1]
+    assert note.partition(". To ship them: ")[2] == "--include 'data/*'"
+    words = shlex.split(command.partition("holdfast ")[2])
+    again = bench.run(*words)
+    assert (again.code, again.out) == (0, "['meta.pkl', 'prepare.py', 'train.bin', 'val.bin']\n")
+    assert "note:" not in again.err
+    assert not (bench.root / "aml_config").exists()

@@ -53,6 +53,35 @@ def test_what_takes_in_nothing_is_an_unknown_name(recorded, command, word):
     assert done.err.startswith(f"error: There is no artifact `{word}` in run {run_id}.\n")
 
 
+BESIDE = {"above/1/logs/a.txt": "a", "above/2/b.txt": "b", "files/above/1/c.txt": "c"}
+
+
+@pytest.mark.parametrize(
+    ("words", "directory", "expected"),
+    [
+        ((), "got", ["got/above/1/c.txt", "got/above/1/logs/a.txt", "got/above/2/b.txt"]),
+        (("../logs/a.txt", "../../b.txt"), "got", ["got/above/1/logs/a.txt", "got/above/2/b.txt"]),
+        ((".",), ".", ["above/1/c.txt", "above/1/logs/a.txt", "above/2/b.txt"]),
+        (("../logs",), ".", ["../logs/a.txt"]),
+        (("../logs", "."), ".", ["../logs/a.txt", "above/1/c.txt", "above/2/b.txt"]),
+    ],
+)
+def test_what_lies_beside_the_project_leaves_the_folder_only_by_its_name_and_into_the_project(
+    recorded, command, words, directory, expected
+):
+    recorded.add(files=BESIDE)
+    done = command("history", "download", "last", *words, "-d", directory, "--overwrite")
+    assert sorted(done.out.splitlines()) == expected
+    assert all((recorded.root / path).is_file() for path in expected)
+
+
+def test_two_files_that_would_be_one_are_refused(recorded, command):
+    recorded.add(files={"above/1/x": "beside", "files/above/1/x": "inside"})
+    done = command("history", "download", "last", ".", "-d", "got")
+    assert (done.code, "got/above/1/x" in done.err) == (240, True)
+    assert not (recorded.root / "got").exists()
+
+
 @pytest.fixture
 def reachable(monkeypatch):
     """The run's machine has every file, with its path in it."""

@@ -74,6 +74,16 @@ def test_nothing_is_asked_for_a_spec_without_packages_or_with_a_lock_of_its_own(
     assert not Path(uv.program).with_name("asked").exists()
 
 
+@pytest.mark.parametrize(
+    "line", ["${HOLDFAST_FILES}", "${HOLDFAST_FILES}/lib[x]", "lib @ ${HOLDFAST_FILES}/lib ; python_version > '3'"]
+)
+def test_a_projects_build_never_runs_here(uv, line):
+    with pytest.raises(PreparationError, match="builds never run on this machine"):
+        resolve_for(MACHINE, plan("six", line), uv)
+    assert not Path(uv.program).with_name("asked").exists()
+    assert resolve_for(MACHINE, plan("${HOLDFAST_FILES}/x-1-py3-none-any.whl"), uv)
+
+
 def test_what_uv_says_is_shown_without_secrets(uv):
     Path(uv.program).with_name("says").write_text("error: Failed to fetch: https://me:secret@x.example/simple/six/\n")
     with pytest.raises(PreparationError) as caught:

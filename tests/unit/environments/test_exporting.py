@@ -10,8 +10,8 @@ from uv import find_uv_bin
 
 from holdfast.environments.uv_export import export_lock
 from holdfast.errors import ConfigurationError, NotAvailable
-from holdfast.project.configuration import read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest
+from holdfast.project.packages_search import read_environment_spec
 from holdfast.project.problems import Problem
 
 PROJECT = """

@@ -10,7 +10,7 @@ from holdfast.environments.fixes import apply_fixes
 from holdfast.environments.replacements import find_replacements
 from holdfast.environments.spec_findings import SpecFinding
 from holdfast.errors import ConfigurationError, StorageError
-from holdfast.project.configuration import read_environment_spec
+from holdfast.project.packages_search import read_environment_spec
 
 
 def found(root: Path, file: str) -> tuple[SpecFinding, ...]:

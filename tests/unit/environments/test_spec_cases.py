@@ -15,7 +15,7 @@ import pytest
 from holdfast.environments.fixes import apply_fixes
 from holdfast.environments.replacements import find_replacements
 from holdfast.environments.spec_findings import KINDS, SpecFinding
-from holdfast.project.configuration import read_environment_spec
+from holdfast.project.packages_search import read_environment_spec
 
 CASES = Path(__file__).parents[2] / "cases" / "specs"
 NAMES = sorted(each.name for each in CASES.iterdir() if each.is_dir())

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.project.configuration import read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest
+from holdfast.project.packages_search import read_environment_spec
 
 
 def read(root: Path, name: str, text: str) -> EnvironmentSpec:
@@ -138,11 +138,11 @@ def test_credentials_of_channels_and_conda_packages_become_variables(tmp_path):
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("r.txt", "-e git+https://me:s3cret@h.example/x.git#egg=x\n"),
+        ("r.txt", "-e git+https://me:s3cret@h.example/x.git#egg=x --nothing\n"),
         ("r.txt", "-r https://me:s3cret@h.example/r.txt\n"),
         ("r.txt", "six https://me:s3cret@h.example/r.txt\n"),
         ("r.txt", "--indx-url https://me:s3cret@h.example\n"),
-        ("c.yml", "dependencies: [{pip: ['-e git+https://me:s3cret@h.example/x.git']}]\n"),
+        ("c.yml", "dependencies: [{pip: ['-e hg+https://me:s3cret@h.example/x.git']}]\n"),
         ("c.yml", "dependencies: ['https://me:s3cret@c.example/x::python=abc']\n"),
         ("pyproject.toml", "[project]\nname = 'x'\ndependencies = ['six https://me:s3cret@h.example']\n"),
         ("pyproject.toml", "[project]\nname = 'x'\n[[tool.uv.index]]\nurl = 'ftp://me:s3cret@h.example'\n"),
@@ -159,10 +159,10 @@ def test_a_conda_file_loads_no_other_reader(tmp_path):
     (tmp_path / "c.yml").write_text("dependencies:\n- python=3.11\n- pip:\n  - six\n")
     code = (
         "import sys; from pathlib import Path\n"
-        "from holdfast.project.configuration import read_environment_spec as read\n"
+        "from holdfast.project.packages_search import read_environment_spec as read\n"
         f"assert read(Path({str(tmp_path)!r}), 'c.yml')[0]\n"
-        "print(sorted(m for m in sys.modules if m in ('tomllib', 'tomli', 'shlex', 'subprocess', 'dataclasses')"
-        " or m.endswith('.pyproject')))"
+        "print(sorted(m for m in sys.modules if m in ('tomllib', 'tomli', 'ast', 'configparser', 'shlex',"
+        " 'subprocess', 'dataclasses')))"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -12,6 +12,7 @@ from holdfast.project.compute import BUILTIN_LOCAL
 from holdfast.project.configuration import load_configuration
 from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.folder import Project, check_name
+from holdfast.project.packages_wish import PackagesWish
 from holdfast.project.runconfig import RunConfiguration
 from holdfast.project.spark import SparkDependencies
 from kit.projects import home, project_at
@@ -100,7 +101,7 @@ def test_the_conda_file_is_read_where_the_environment_is_managed(project):
 
 def test_another_conda_file_may_be_given(project):
     (project.root / "other.yml").write_text("dependencies: [python=3.6]\n")
-    configuration = load_configuration(project, "gpu", None, "other.yml")
+    configuration = load_configuration(project, "gpu", None, PackagesWish("other.yml"))
     assert configuration.environment is not None and configuration.environment.python == "3.6"
     assert configuration.run.conda_dependencies_file == "other.yml"
 

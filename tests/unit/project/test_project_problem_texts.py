@@ -5,19 +5,17 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ConfigurationError
-from holdfast.project.configuration import read_environment_spec
+from holdfast.project.packages_search import read_environment_spec
 from holdfast.project.problems import Problem
 
 
-@pytest.mark.parametrize(
-    "name", ["Pipfile", "Pipfile.lock", "poetry.lock", "pdm.lock", "setup.cfg", "setup.py", "packages"]
-)
+@pytest.mark.parametrize("name", ["Pipfile", "Pipfile.lock", "poetry.lock", "pdm.lock", "packages"])
 def test_a_file_of_another_program_is_told_how_to_become_one_that_is_read(tmp_path, name):
     (tmp_path / name).write_text("")
     spec, (problem,) = read_environment_spec(tmp_path, name)
     assert spec is None
     assert "\\x" not in str(problem)
-    assert "`pyproject.toml` or `uv.lock`" in problem.remedy
+    assert "`pyproject.toml`, `uv.lock`" in problem.remedy
     assert ("poetry export" in problem.remedy) is (name == "poetry.lock")
 
 

@@ -122,10 +122,20 @@ def test_what_comes_home_is_read_and_written_as_it_was(tmp_path, written, bytes_
     assert read(tmp_path, render_runconfig(found)) == found
 
 
+def test_ignored_files_that_ship_are_read_and_written_as_they_were(tmp_path):
+    found = read(tmp_path, "Target: local\nFramework: Python\nInclude: [data/, ./*.bin, 'w/**/*.pt']\n")
+    assert found.include == ("/data/", "/*.bin", "w/**/*.pt")
+    assert read(tmp_path, render_runconfig(found)) == found
+
+
 @pytest.mark.parametrize(
-    "line", ["OutputsLimit: much", "OutputsLimit: 500", "Outputs: [/tmp]", "Outputs: [../x]", "Outputs: ['', a]"]
+    "line",
+    [
+        *("OutputsLimit: much", "OutputsLimit: 500", "Outputs: [/tmp]", "Outputs: [../x]", "Outputs: ['', a]"),
+        *("Include: [/tmp]", "Include: [~/x]", "Include: [../x]", "Include: ['']"),
+    ],
 )
-def test_a_wish_for_outputs_that_cannot_be_meant_is_an_error_at_its_line(tmp_path, line):
+def test_a_wish_for_files_that_cannot_be_meant_is_an_error_at_its_line(tmp_path, line):
     configuration, problems = read_runconfig(
         ConfigurationFolders(write(tmp_path, f"Target: local\nFramework: Python\n{line}\n")), "x"
     )

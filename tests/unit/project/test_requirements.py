@@ -139,7 +139,7 @@ def test_what_the_installer_has_no_choice_of_is_said(tmp_path):
 def test_every_wrong_line_is_said_at_once(tmp_path):
     problems = bad(
         tmp_path,
-        "six=1.0\n--no-deps\n--indx-url https://x.example\n-e .\n-e git+https://h.example/x.git@v1#egg=mine\n./folder\n"
+        "six=1.0\n--no-deps\n--indx-url https://x.example\n# x\n-e hg+https://h.example/x@v1#egg=mine\n./folder\n"
         "--index-url simple\n-r\n--index-url https://a.example\n--index-url https://b.example\n-c https://h.example/c.txt\n"
         "hg+https://h.example/x\ngit+git@h.example:me/x.git\nfive @ file:///tmp/build/five\nsix --hash=nothing\n'a\n",
     )
@@ -148,12 +148,9 @@ def test_every_wrong_line_is_said_at_once(tmp_path):
         "r.txt:2: `--no-deps` is for pip's command line, not for a file. Remove it; to have exact packages and no "
         "others, list every one with `==` and `--hash`.",
         "r.txt:3: `--indx-url` is not an option that can stand here. Write `--index-url`.",
-        "r.txt:4: `--editable .` cannot be installed editable: environments are shared. Remove the line, and import "
-        "the folder: the script's folder is its working directory.",
-        "r.txt:5: `--editable git+https://h.example/x.git@v1#egg=mine` cannot be installed editable: environments are "
-        "shared. Write `mine @ git+https://h.example/x.git@v1`.",
-        "r.txt:6: `./folder` is a folder, not a wheel. Build a wheel of it (uv build --wheel FOLDER) and name that, or "
-        "import the folder as it is.",
+        "r.txt:5: the installer knows no addresses that begin with `hg+https:`. Write an address that begins with "
+        "`https://`, or `git+https://` for a repository of Git's.",
+        "r.txt:6: there is no `folder` in the project. Correct the path, or copy the file there.",
         "r.txt:7: `simple` is not the address of an index. Write `--index-url https://…`; for a folder with wheels "
         "`--find-links`.",
         "r.txt:8: `-r` needs a value. Write it like `-r VALUE`, or remove it.",

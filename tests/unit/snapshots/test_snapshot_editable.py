@@ -66,10 +66,12 @@ def test_a_venv_sees_the_packages_below_it_only_when_it_says_so(tmp_path, settin
 
 def test_the_warning_says_what_reaches_the_run(tmp_path, project):
     python = interpreter(tmp_path / "venv")
-    (project / "src").mkdir()
+    (project / "left-out").mkdir()
+    (project / ".amlignore").write_text("left-out/\n")
     install(tmp_path / "venv", "inside", editable(project))
+    install(tmp_path / "venv", "inside-too", editable(project / "libs" / "one"))
+    install(tmp_path / "venv", "left-out", editable(project / "left-out"))
     install(tmp_path / "venv", "outside", editable(tmp_path / "project-2"))
-    inside, outside = editable_warnings(python, project)
-    assert "the run may import the live folder and not the snapshot" in inside.message
-    assert "`PYTHONPATH: src`" in inside.remedy
+    left_out, outside = editable_warnings(python, project)
+    assert f"`{project}/left-out`" in left_out.message
     assert f"is used live from `{tmp_path}/project-2`, so a later edit reaches the run" in outside.message

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import ProjectError
 from holdfast.snapshots.ignore import Rule, explain, list_files
-from holdfast.snapshots.take import take_snapshot
+from holdfast.snapshots.take import Selection, take_snapshot
 
 
 def shipped(project: Path) -> list[str]:
@@ -271,10 +271,10 @@ def test_git_is_started_with_the_variables_that_are_given_and_rules_of_its_confi
     with monkeypatch.context() as around:
         around.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
         assert shipped(repository) == ["b"]
-    first = take_snapshot(repository, tmp_path / "state", None, given)
+    first = take_snapshot(repository, tmp_path / "state", None, Selection(given))
     assert first.files == 1
     monkeypatch.setenv("PATH", str(tmp_path))  # what is around us does not count
-    assert take_snapshot(repository, tmp_path / "state", None, given).digest == first.digest
+    assert take_snapshot(repository, tmp_path / "state", None, Selection(given)).digest == first.digest
 
 
 def test_tracked_files_of_a_folder_that_amlignore_leaves_out_stay_at_home(project, git, write):

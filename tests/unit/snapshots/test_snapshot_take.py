@@ -173,7 +173,7 @@ def test_large_files_and_folders_are_named_with_the_line_that_leaves_them_out(pr
     assert sorted(found) == ["big file", "data/one", "many"]
     assert found["big file"].remedy.endswith(": /big\\ file")
     assert found["many"].remedy.endswith(": /many/")
-    assert "has 1.2 kB and" in found["many"].message
+    assert "has 1.2 kB in 2 files and" in found["many"].message
     write("many/c")
     assert sorted(each.path for each in take().warnings) == ["big file", "data/one", "many"]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import re
+import json
+import os
+import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +13,11 @@ import pytest
 
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Ending, Reason, Run, Status, Submission
-from holdfast.snapshots.ignore import list_files
+from holdfast.project.include_wishes import checked_include
+from holdfast.snapshots import ignored_groups
+from holdfast.snapshots.ignore import begin_listing
+from holdfast.snapshots.include_globs import Include
+from holdfast.snapshots.warnings import Amount
 from holdfast.workbench.following.missing_file import missing_file_sentence
 
 SUBMISSION = Submission("iris_1", 1, "p", "iris", "train.py", (), "local", "local", "local", "a" * 64, 1.0, "g")
@@ -49,20 +56,147 @@ def missing(path: str) -> str:
     return f"Traceback\nFileNotFoundError: [Errno 2] No such file or directory: '{path}'\n"
 
 
+def test_an_ignored_file_is_told_of_with_its_rule_and_all_that_stayed_with_it(root):
+    assert said(root, missing("data/w.bin")) == (
+        "`data/w.bin` is ignored by `data/` (.gitignore:1), so it stayed here with all of `data` (2 files, 0 B).\n"
+        "Ship them: holdfast submit --include data/ train.py"
+    )
+
+
 @pytest.mark.parametrize(
-    ("path", "rule", "lines"),
+    ("path", "globs"),
+    [("sub/x.csv", ["sub/x.csv"]), ("data/train.csv", ["data/"]), ("chars/a.bin", ["chars/*"]), ("x.bin", ["x.bin"])],
+)
+def test_the_command_that_is_named_ships_the_file_with_all_beside_it(root, path, globs):
+    for name in ("chars/prepare.py", "chars/a.bin", "chars/b.bin", "x.bin"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("")
+    words = shlex.split(said(root, missing(path)).partition("holdfast submit ")[2])
+    assert words == [*(word for glob in globs for word in ("--include", glob)), "train.py"]
+    include = Include(tuple(map(checked_include, globs)))
+    paths = begin_listing(root, include=include).finish().paths
+    assert path in paths
+    assert "chars/b.bin" in paths or not path.startswith("chars/")
+
+
+@pytest.mark.parametrize(
+    "words",
     [
-        ("sub/x.csv", "`/x.csv` (sub/.gitignore:1)", ["!/sub/x.csv"]),
-        ("data/train.csv", "`data/` (.gitignore:1)", ["!/data/"]),
-        ("data/w.bin", "`data/` (.gitignore:1)", ["!/data/", "!/data/w.bin"]),
+        'OSError: Not found: "data/w.bin": No such file or directory Error #2',
+        "RuntimeError: Parent directory data/w.bin does not exist.",
+        "ValueError: File not found: filepath=data/w.bin. Please ensure the file is an accessible zip file.",
+        "terminate called: what(): cannot open data/w.bin",
+        "[ WARN:0@0.02] imread_('data/w.bin'): can't open/read file: check file path/integrity",
+        "tensorflow: NOT_FOUND: data/w.bin; No such file or directory [Op:ReadFile]",
+        "sh: 1: cannot open data/w.bin: No such file",
+        "missing data/w.bin, run prepare.py first",
+        "[Errno 2] Unable to open file (unable to open file: name = 'data/w.bin', errno = 2, error message = 'x')",
     ],
 )
-def test_the_lines_that_are_named_work_when_they_are_pasted(root, path, rule, lines):
-    sentence = said(root, missing(path))
-    assert f"`{path}` is in the project, but {rule} left it out of the snapshot." in sentence
-    assert re.findall(r"(?:: |^)(!\S+)$", sentence, re.MULTILINE) == lines
-    (root / ".amlignore").write_text("\n".join(lines))
-    assert path in list_files(root).paths
+def test_libraries_say_it_in_their_own_words(root, words):
+    assert said(root, f"Traceback\n{words}\n").endswith("--include data/ train.py")
+
+
+def test_a_name_in_the_output_that_nothing_misses_is_no_cause(root):
+    assert said(root, "reading data/w.bin\nZeroDivisionError: division by zero\n") == ""
+
+
+def test_the_command_has_the_words_folder_and_globs_of_the_run(root):
+    (run_folder(root) / "configuration.json").write_text('{"run_configuration": {"include": ["/a b/", "data/x/*"]}}')
+    submission = replace(SUBMISSION, folder="sub", script_name="sub/t.py", arguments=("-n", "a b"), target="box")
+    found = said(root, missing("../data/w.bin"), replace(FAILED, submission=submission))
+    command = "holdfast submit -t box --include '../a b/' --include '../data/x/*' --include ../data/ t.py -n 'a b'"
+    assert found.endswith(f": {command}")
+
+
+def test_a_large_folder_is_offered_as_data(root, monkeypatch):
+    monkeypatch.setattr(ignored_groups, "BETTER_AS_DATA", Amount(bytes=0, files=1))
+    assert said(root, missing("data/w.bin")).endswith("holdfast submit --data data:data train.py")
+
+
+def test_a_file_that_an_earlier_run_wrote_names_the_newest_such_run(root):
+    for number in (1, 2, 3):
+        home = run_folder(root).parent / f"iris_{number + 1521077190506}"
+        (home / "files" / "out").mkdir(parents=True)
+        if number < 3:
+            (home / "files" / "out" / "ckpt.pt").write_text("x")
+    (home / "files" / "out" / "ckpt.pt").write_text("")
+    assert said(root, missing("out/ckpt.pt")) == (
+        "Run iris_1521077190508 wrote `out/ckpt.pt`.\nGo on from it: holdfast submit --from iris_1521077190508 train.py"
+    )
+
+
+def test_a_module_is_nothing_that_a_run_wrote(root):
+    home = run_folder(root).parent / "iris_1521077190507" / "files" / "wandb"
+    home.mkdir(parents=True)
+    (home / "x").write_text("x")
+    assert "--from" not in said(root, "Traceback\nModuleNotFoundError: No module named 'wandb'\n")
+    (root / ".gitignore").write_text("_version.py\n")
+    (root / "_version.py").write_text("")
+    lacking = "Traceback\nModuleNotFoundError: No module named '_version'\n"
+    assert said(root, lacking).endswith("--include _version.py train.py")
+
+
+def test_beside_a_file_that_is_here_a_newer_one_of_a_run_is_named(root):
+    home = run_folder(root).parent / "iris_1521077190507" / "files" / "data"
+    home.mkdir(parents=True)
+    (home / "w.bin").write_text("x")
+    os.utime(home / "w.bin", (10, 10))
+    older = said(root, missing("data/w.bin"))
+    os.utime(root / "data/w.bin", (5, 5))
+    newer = said(root, missing("data/w.bin"))
+    assert [each.rpartition(": ")[2] for each in newer.splitlines()] == [
+        *(each.rpartition(": ")[2] for each in older.splitlines()),
+        "Run iris_1521077190507 wrote `data/w.bin`.",
+        "holdfast submit --from iris_1521077190507 train.py",
+    ]
+
+
+def test_a_file_that_stayed_on_the_machine_of_a_run_counts_too(root):
+    home = run_folder(root).parent / "iris_1521077190507"
+    home.mkdir(parents=True)
+    left = {"files": [["out/big.pt", 9]], "count": 1, "size": 9}
+    (home / "collected.json").write_text(json.dumps({"format": 1, "left": left}))
+    assert "--from iris_1521077190507" in said(root, missing("out/big.pt"))
+
+
+def test_a_path_of_this_machine_is_offered_as_data(root, tmp_path):
+    (tmp_path / "sets" / "tiny").mkdir(parents=True)
+    (tmp_path / "sets" / "tiny" / "x.csv").write_text("")
+    (tmp_path / "beside.csv").write_text("")
+    place = tmp_path / "sets" / "tiny"
+    assert said(root, missing(f"{place}/x.csv")) == (
+        f"`{place}/x.csv` is on this machine, and not in the run.\n"
+        f"Send it, and have the script read `tiny/x.csv`: holdfast submit --data {place}:tiny train.py"
+    )
+    assert said(root, missing("../beside.csv")).endswith(f"--data {tmp_path}/beside.csv:beside.csv train.py")
+    assert said(root, missing("/usr/bin/env")) == ""
+
+
+def test_a_folder_without_files_that_ship_is_told_of(root):
+    (root / "logs").mkdir()
+    for path in ("logs/a.txt", "logs"):
+        assert "touch logs/.gitkeep" in said(root, missing(path))
+
+
+def test_a_name_in_another_case_is_told_of(root):
+    assert "`sub/.gitignore`, not `Sub/.gitignore`" in said(root, missing("Sub/.gitignore"))
+
+
+def test_a_tracked_file_that_was_deleted_here_is_restored_by_git(root):
+    (root / "gone.csv").write_text("")
+    for words in (["init", "-q"], ["add", "gone.csv"]):
+        subprocess.run(["git", *words], cwd=root, check=True)
+    (root / "gone.csv").unlink()
+    assert said(root, missing("gone.csv")).endswith("git restore gone.csv")
+
+
+def test_a_secret_ships_by_its_own_name_only(root):
+    (root / ".gitignore").write_text(".env\n*.bin\n")
+    for name in (".env", "a.bin"):
+        (root / name).write_text("")
+    assert said(root, missing(".env")).endswith("--include .env train.py")
+    assert said(root, missing("a.bin")).endswith("--include a.bin train.py")
 
 
 def test_what_never_ships_is_not_given_a_line_that_cannot_work(root):
@@ -79,36 +213,3 @@ def test_nothing_is_said_where_no_rule_is_the_cause(root, output):
 def test_nothing_is_said_about_a_run_that_did_not_fail_by_itself(root):
     for ending in (Ending(Reason.CANCELED), None):
         assert said(root, missing("sub/x.csv"), replace(FAILED, ending=ending)) == ""
-
-
-def lacking(module: str) -> str:
-    return f"Traceback\nModuleNotFoundError: No module named '{module}'\n"
-
-
-def test_a_module_that_ones_own_python_lacks_is_told_where_its_package_belongs(root):
-    assert said(root, lacking("six.moves")) == (
-        "The target `local` runs on your own Python, which has no `six`. Install it there, or have an environment "
-        "built: name its package in aml_config/conda_dependencies.yml, and write `type: local` and "
-        "`userManagedEnvironment: false` into aml_config/local.compute."
-    )
-    (root / "aml_config").mkdir()
-    (root / "aml_config" / "local.compute").write_text("type: local\n")
-    (run_folder(root) / "configuration.json").write_text(
-        '{"run_configuration": {"conda_dependencies_file": "needs.txt"}}'
-    )
-    shown = said(root, lacking("six"))
-    assert "in needs.txt, and write `userManagedEnvironment: false` into aml_config/local.compute" in shown
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, "[]", '{"run_configuration": 1}', "", "\0"], ids=len)
-def test_a_configuration_of_any_shape_does_not_keep_the_advice_away(root, text):
-    (run_folder(root) / "configuration.json").write_text(text)
-    assert "in aml_config/conda_dependencies.yml" in said(root, lacking("six"))
-
-
-def test_a_module_is_no_matter_of_packages_elsewhere(root):
-    assert said(root, lacking("six"), replace(FAILED, environment="e1")) == ""
-    assert said(root, lacking("six"), replace(FAILED, image="python:3")) == ""
-    assert said(root, lacking("six") + "and so it goes on\n") == "", "the script did not end by it"
-    (root / "src" / "six").mkdir(parents=True)
-    assert said(root, lacking("six")) == "", "it is in the project"

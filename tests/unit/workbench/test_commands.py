@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import HoldfastError, ProjectError, UsageError
+from holdfast.errors import ProjectError, UsageError
 from holdfast.project.configuration import load_configuration
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.job import Job, find_job, not_found
@@ -21,7 +21,6 @@ FILES = {
     "tool": "#!/usr/bin/env -S python3 -u\nprint(1)\n",
     "old": "#!/usr/bin/python2.7\n",
     "notes.txt": "Not a program.\n",
-    "book.ipynb": "{}\n",
     "package/__init__.py": "",
     "package/train.py": "",
     "package/__main__.py": "",
@@ -173,7 +172,6 @@ def test_a_command_of_the_argument_vector_runs_in_the_projects_folder(tmp_path):
         ("python tran.py", ProjectError, "no script `tran.py`"),
         ("package", ProjectError, "`package` is a folder"),
         ("notes.txt", ProjectError, "neither a Python file nor executable"),
-        ("book.ipynb", HoldfastError, "is a notebook"),
         ("../elsewhere.py", ProjectError, "outside the project"),
         ("python", UsageError, "needs a script or a module"),
         ("-u", UsageError, "Python needs a script"),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.project.configuration import read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec
+from holdfast.project.packages_search import read_environment_spec
 from holdfast.workbench.submitting import environment_choice
 
 

@@ -257,7 +257,7 @@ def test_a_name_that_windows_has_not_is_told_as_that(collect, monkeypatch, name)
     assert "Windows" in collector.notes[0]
     assert [each.path for each in collector.left] == [f"outputs/{name}"]
     with pytest.raises(StorageError, match=r"cannot be fetched: .*Windows"):
-        outputs._checked(name)
+        outputs._check(name, name)
 
 
 def test_what_is_gone_on_the_host_goes_here_only_if_the_listing_is_whole(collect, tmp_path):

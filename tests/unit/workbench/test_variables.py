@@ -7,7 +7,7 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.plan import Hole, text
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.variables import path_variables, recorded_secrets, typed_variables
+from holdfast.workbench.submitting.variables import path_variables, project_variables, recorded_secrets, typed_variables
 
 
 @pytest.fixture
@@ -25,6 +25,17 @@ def test_programs_beside_the_runs_python_come_first(context, tmp_path):
     assert path_variables(text(f"{tmp_path}/bin/python"), False, {}, context) == {}, "PATH finds it first already"
     assert path_variables(text(Hole.PYTHON), False, {}, context) == {"PATH": text(Hole.PATH)}, "the far side knows"
     assert path_variables(text("/opt/x/bin/python"), False, {"PATH": "/mine"}, context) == {}
+
+
+def test_a_run_knows_its_project_the_package_that_it_is_and_on_this_system_where_it_came_from(tmp_path):
+    names = ("HOLDFAST_PROJECT_DIRECTORY", "HOLDFAST_PROJECT_PACKAGE", "HOLDFAST_PROJECT_ORIGINAL")
+    assert project_variables(tmp_path, False) == {names[0]: text(Hole.WORK)}
+    (tmp_path / "setup.py").write_text("setup(name='My-Lib')")
+    assert project_variables(tmp_path, True) == dict(
+        zip(names, (text(Hole.WORK), text("my_lib"), text(str(tmp_path))), strict=True)
+    )
+    (tmp_path / "setup.py").write_text("setup(name='My-Lib', ext_modules=[])")
+    assert names[1] not in project_variables(tmp_path, True), "without its compiled parts it would not work"
 
 
 def test_a_variable_has_a_value_or_that_of_the_shell(context):

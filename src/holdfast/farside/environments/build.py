@@ -25,6 +25,7 @@ from holdfast.farside.environments.locks import (
 from holdfast.farside.environments.pins import differences, narrowed, pins, summary_of
 from holdfast.farside.environments.place import CONDA, BuildPlace, Interpreter, choose, satisfies, version_list
 from holdfast.farside.environments.resolve import Resolver
+from holdfast.farside.environments.torch_builds import public_versions
 from holdfast.farside.environments.uv import path_of
 from holdfast.farside.environments.workshop import Workshop
 from holdfast.farside.machine import pythons
@@ -74,7 +75,7 @@ _WITHOUT = "Submit to the machine of that run, or without --environment-of."
 
 
 def _versions(lock: Optional[Lock]) -> Dict[str, str]:
-    return pins(lock["requirements"]) if lock else {}
+    return public_versions(pins(lock["requirements"])) if lock else {}
 
 
 class _NoPython(Refused):

@@ -274,11 +274,17 @@ class Known:
         has_driver = bool(self.gpus.get("driver"))
         if lock["conda"] and bool(lock.get("cuda")) != has_driver:
             return False
-        if not has_driver:
+        if lock["backend"] == "cpu" and has_driver:
+            return False
+        if not has_driver and (lock["conda"] or "nvidia-" not in lock["requirements"] or self.may_install(lock)):
             return True
         from holdfast.farside.environments.drivers import machine_of, numbers, torch_is_too_new
 
         machine = machine_of(self.gpus, self.platform, "")
+        if not has_driver:
+            from holdfast.farside.environments.torch_builds import build_among, is_needless
+
+            return not is_needless(build_among(package_lines(lock["requirements"])), machine)
         if lock["conda"]:
             return numbers(lock.get("cuda")) <= numbers(machine.cuda)
         return bool(lock["backend"]) or not torch_is_too_new(package_lines(lock["requirements"]), machine)

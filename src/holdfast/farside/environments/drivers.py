@@ -4,6 +4,7 @@ import re
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.environments.fatbin import capability
+from holdfast.farside.machine.gpus import NO_DRIVER
 
 Numbers = Tuple[int, ...]
 
@@ -39,6 +40,8 @@ class EnvironmentMachine(NamedTuple):
     cuda: Optional[str] = None
     """The newest CUDA that the driver supports, as it says itself."""
     devices: Tuple[GpuModel, ...] = ()
+    is_without_gpu: bool = False
+    """Known for sure: there is neither a driver nor a device."""
 
 
 def machine_of(report: Dict[str, Any], platform: str, python: str) -> EnvironmentMachine:
@@ -48,7 +51,8 @@ def machine_of(report: Dict[str, Any], platform: str, python: str) -> Environmen
         found = row.get("capability")
         known = (int(found[0]), int(found[1])) if found else None
         devices.append(GpuModel(str(row.get("name") or "the GPU"), known))
-    return EnvironmentMachine(platform, python, report.get("driver"), report.get("cuda"), tuple(devices))
+    is_without = report.get("state") == NO_DRIVER and not devices
+    return EnvironmentMachine(platform, python, report.get("driver"), report.get("cuda"), tuple(devices), is_without)
 
 
 def minimum_driver(cuda: str) -> Optional[str]:

@@ -5,9 +5,9 @@ import os
 import re
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from holdfast.farside.environments import uv
+from holdfast.farside.environments import torch_builds, uv
 from holdfast.farside.environments.drivers import EnvironmentMachine, torch_is_too_new
-from holdfast.farside.environments.installer_errors import explain
+from holdfast.farside.environments.installer_errors import explain, plain
 from holdfast.farside.environments.locks import (
     Lock,
     is_lock,
@@ -17,6 +17,7 @@ from holdfast.farside.environments.locks import (
     read_locks,
     write_lock,
 )
+from holdfast.farside.environments.torch_builds import AUTO, CPU, TorchBuild, build_among, is_needless
 from holdfast.farside.environments.workshop import Workshop
 from holdfast.farside.system import kernel
 from holdfast.farside.system.children import inherited_environment
@@ -26,8 +27,10 @@ from holdfast.farside.system.nofollow import read_plain
 from holdfast.farside.system.refusal import Refused
 
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
-_BACKEND = "auto"
 _LARGEST_LOCK = 64 << 20
+_NO_EXTRA = re.compile(r"does not have an extra named `([\w.-]+)`")
+_FILES = "${HOLDFAST_FILES}"
+_ARCHIVE = re.compile(r"\.(?:whl|zip|t?gz|tar\.\w+)(?:\[|\s|$)")
 
 
 class Resolver:
@@ -76,24 +79,53 @@ class Resolver:
         they fit, so that boxes agree."""
         if self._plan["locked"]:
             lines = self._plan["locked"].splitlines()
-            kept = [line for line in lines if not line.startswith("-")]  # options stand beside the lock
-            return {"requirements": "\n".join(kept), "backend": ""}
+            kept = "\n".join(line for line in lines if not line.startswith("-"))  # options stand beside the lock
+            build = build_among(package_lines(kept))
+            if build is not None and is_needless(build, self._machine):
+                self._note(torch_builds.said_of_locked(build))
+            return {"requirements": kept, "backend": ""}
         if not self._plan["requirements"]:
             return {"requirements": "", "backend": ""}
         self._preferred = preferred
         found = self._compiled(extra, limits, {})
+        build = build_among(package_lines(found))
+        if build is None or self._plan["exact"]:
+            return {"requirements": found, "backend": ""}
+        if is_needless(build, self._machine):
+            return self._for_the_cpu(found, build, extra, limits)
         if not torch_is_too_new(package_lines(found), self._machine):
+            self._note(torch_builds.said_of(build, self._machine))
             return {"requirements": found, "backend": ""}
         driver = self._machine.driver or ""
-        self._shop.owner.tell(
-            "note",
-            text="The usual build of PyTorch needs a newer driver than %s: one that fits is looked for." % driver,
-        )
-        chosen = extra + ["--torch-backend", _BACKEND]
-        return {
-            "requirements": self._compiled(chosen, limits, {"UV_CUDA_DRIVER_VERSION": driver}),
-            "backend": _BACKEND,
-        }
+        self._note("The usual build of PyTorch needs a newer driver than %s: one that fits is looked for." % driver)
+        return self._with_backend(AUTO, extra, limits, {"UV_CUDA_DRIVER_VERSION": driver})
+
+    def _for_the_cpu(self, found: str, build: TorchBuild, extra: List[str], limits: List[str]) -> Dict[str, str]:
+        """The same packages with the build for the CPU. `found` is what there is without it, and stays where the user
+        chose it, or PyTorch's index does not answer."""
+        texts = [text for text, _ in self._plan["requirements"] + self._plan["constraints"]]
+        settings = dict(self._shop.room.passes(inherited_environment()), **self._variables)
+        if torch_builds.is_chosen(self._plan["options"], texts, settings):
+            self._note(torch_builds.said_of_kept(build))
+            return {"requirements": found, "backend": ""}
+        try:
+            return self._with_backend(CPU, extra, limits, torch_builds.QUICKLY)
+        except Refused as refused:
+            if refused.kind != "preparation":
+                raise
+            self._note(torch_builds.said_of_unreachable(build, str(refused).split(". ")[0].rstrip(".")))
+            return {"requirements": found, "backend": ""}
+
+    def _with_backend(self, backend: str, extra: List[str], limits: List[str], more: Dict[str, str]) -> Dict[str, str]:
+        found = self._compiled(extra + ["--torch-backend", backend], limits, more)
+        build = build_among(package_lines(found))
+        if build is not None:
+            self._note(torch_builds.said_of(build, self._machine))
+        return {"requirements": found, "backend": backend}
+
+    def _note(self, text: str) -> None:
+        if text:
+            self._shop.owner.tell("note", text=text)
 
     def _wait_for(self, held: int) -> None:
         waited = False
@@ -121,7 +153,9 @@ class Resolver:
         result = self._shop.run(argv, dict(self._variables, **variables), progress.hear)
         if result.code != 0:
             raise Refused("preparation", explain(result.output, wanted).sentence() + self._about_variables())
-        return read_plain(target, _LARGEST_LOCK).decode("utf-8")
+        for name in _NO_EXTRA.findall(plain(result.output)):
+            self._note("There is no extra `%s`: it brings no packages." % name)
+        return without_folders(read_plain(target, _LARGEST_LOCK).decode("utf-8"))
 
     def _about_variables(self) -> str:
         """Addresses may name variables, and an address with an empty one is answered in many ways."""
@@ -132,6 +166,18 @@ class Resolver:
         return "".join(
             " The variable `%s` in an address has no value: set it where you submit." % name for name in unset
         )
+
+
+def without_folders(requirements: str) -> str:
+    """Without the project's own folders, whose builds were asked what they depend on: a run has their files."""
+    kept: List[str] = []
+    is_folder = False
+    for line in requirements.splitlines():
+        if not line.startswith((" ", "\t")):
+            is_folder = line.startswith(_FILES) and not _ARCHIVE.search(line)
+        if not is_folder:
+            kept.append(line + "\n")
+    return "".join(kept)
 
 
 def _read(path: str) -> List[Lock]:

@@ -18,32 +18,31 @@ from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.journal import events_there
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, RESERVE, USE_BYTE, Home, relative_parts
 from holdfast.farside.system.lost_locks import LostLocks
-from holdfast.farside.system.nofollow import Entry, allow_below, open_below, readlink_below
-from holdfast.farside.system.own_files import own_files, since_of
+from holdfast.farside.system.nofollow import allow_below, open_below, readlink_below
+from holdfast.farside.system.own_files import files_above, own_files, since_of
 from holdfast.farside.system.refusal import Refused
+from holdfast.farside.system.working_tree import ABOVE, WORK, WorkingTree, tree_of
 
 _STEADY = 2.0
 """Seconds after which a change that follows gets another time than the one before, on any file system."""
 
-_WORK = "work"
 Message = Dict[str, Any]
 
 
 def list_files(home: Home, message: Message, beat: Callable[[], None]) -> Tuple[List[List[Any]], List[str]]:
     """`[path, kind, size, time of change in ns, link target, is executable]` of what the run keeps in its folders
-    `roots` (`work/outputs`, `uploads`; of `work` what it wrote elsewhere), and what could not be looked at or cannot
-    travel. A root that is not there is empty; one that is a link leads elsewhere and is not followed. `beat`: as for
-    `walk`."""
+    `roots` (`work/outputs`, `uploads`; of `work` what it wrote elsewhere in the project, of `above` what it wrote
+    beside it), and what could not be looked at or cannot travel. A root that is not there is empty; one that is a link
+    leads elsewhere and is not followed. Paths are those of `working_tree`. `beat`: as for `walk`."""
     found: List[List[Any]] = []
     problems: List[str] = []
-    folder = _folder(home, message)
+    tree = tree_of(_folder(home, message))
     for name in message["roots"]:
-        if _is_linked(folder, name, problems):
+        if _is_linked(tree, WORK if name == ABOVE else name, problems):
             continue
-        for path, status in _entries(folder, name, problems, beat):
-            place = name + "/" + path
+        for place, path, status in _entries(tree, name, problems, beat):
             if stat.S_ISLNK(status.st_mode):
-                target = _target(folder, place)
+                target = _target(tree.folder, tree.path_of(place))
                 if target is not None:
                     found.append([place, "l", 0, status.st_mtime_ns, target, False])
             elif stat.S_ISREG(status.st_mode):
@@ -54,20 +53,29 @@ def list_files(home: Home, message: Message, beat: Callable[[], None]) -> Tuple[
     return found, list(dict.fromkeys(problems))
 
 
-def _entries(folder: str, root: str, problems: List[str], beat: Callable[[], None]) -> List[Entry]:
-    top = os.path.join(folder, *relative_parts(root))
-    if root != _WORK:
-        return walk(top, problems, beat)
-    since = since_of(folder)
-    return [] if since is None else own_files(top, since, problems, beat)
+def _entries(
+    tree: WorkingTree, root: str, problems: List[str], beat: Callable[[], None]
+) -> List[Tuple[str, str, os.stat_result]]:
+    """The name for those who ask, the path for people, and what the disk says."""
+    if root not in (WORK, ABOVE):
+        top = os.path.join(tree.folder, *relative_parts(tree.path_of(root)))
+        return [(root + "/" + path, path, status) for path, status in walk(top, problems, beat)]
+    since = since_of(tree.folder)
+    if since is None:
+        return []
+    if root == WORK:
+        found = own_files(tree.project, since, problems, beat)
+        return [(WORK + "/" + path, path, status) for path, status in found]
+    found = files_above(tree, since, problems, beat)
+    return [(tree.above(path), tree.from_project(path), status) for path, status in found]
 
 
-def _is_linked(folder: str, name: str, problems: List[str]) -> bool:
+def _is_linked(tree: WorkingTree, name: str, problems: List[str]) -> bool:
     """Whether there is a link in the place of that folder, or of one above it, below the run's."""
-    parts = relative_parts(name)
+    parts = relative_parts(tree.path_of(name))
     for count in range(1, len(parts) + 1):
         place = "/".join(parts[:count])
-        target = _target(folder, place)
+        target = _target(tree.folder, place)
         if target is not None:
             problems.append("`%s` is a link to `%s`: not fetched." % (place, target))
             return True
@@ -89,7 +97,7 @@ def link(home: Home, message: Message) -> Dict[str, Any]:
     The near side names the destination; it exists only when it is whole."""
     destination = str(message["destination"])
     part = os.path.join(os.path.dirname(destination), ".fetch-%d-%s" % (os.getpid(), os.urandom(4).hex()))
-    source = _opened(home, message, message["path"])
+    source = _opened(tree_of(_folder(home, message)), message, message["path"])
     try:
         ended = bool(message.get("ended"))
         if not ended or not _linked(source, part):
@@ -157,26 +165,26 @@ def _folder(home: Home, message: Message) -> str:
     return folder
 
 
-def _opened(home: Home, message: Message, path: str) -> int:
+def _opened(tree: WorkingTree, message: Message, name: str) -> int:
     """A descriptor of a file of the run. No link is followed, wherever it stands below the run's folder and whenever it
     was put there. The script may have taken away its own right to read what it wrote: it is the user's all the same."""
-    folder = _folder(home, message)
+    path = tree.path_of(name)
     try:
         try:
-            return open_below(folder, path)
+            return open_below(tree.folder, path)
         except PermissionError:
-            allow_below(folder, path, stat.S_IRUSR)
-            return open_below(folder, path)
+            allow_below(tree.folder, path, stat.S_IRUSR)
+            return open_below(tree.folder, path)
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.ENOENT):
             raise
         problems: List[str] = []
-        if _is_linked(folder, path, problems):
+        if _is_linked(tree, name, problems):
             raise Refused("refused", problems[0]) from error
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            text = "The run `%s` has no file `%s` on its host." % (message["run"], path)
+            text = "The run `%s` has no file `%s` on its host." % (message["run"], name)
             raise Refused("not-found", text) from error
-        raise Refused("refused", "`%s` is not a file." % path) from error
+        raise Refused("refused", "`%s` is not a file." % name) from error
 
 
 def _linked(source: int, target: str) -> bool:
@@ -224,10 +232,12 @@ def stream(home: Home, message: Message, files: List[File], beat: Callable[[], N
     """Of each file `piece`s (or `packed` ones) in order, then `whole` with its digest; or `failed` with the reason. A
     file that is written to meanwhile is sent as long as it was when it was opened. `beat` is called all the time while
     nothing is sent."""
+    tree: Optional[WorkingTree] = None
     for path, offset, digest in files:
         about = {"run": message["run"], "file": path}
         try:
-            descriptor = _opened(home, message, path)
+            tree = tree or tree_of(_folder(home, message))
+            descriptor = _opened(tree, message, path)
             try:
                 for frame in _pieces(descriptor, about, (offset, digest), beat):
                     yield frame

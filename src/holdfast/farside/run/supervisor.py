@@ -26,6 +26,7 @@ from holdfast.farside.system.output import Pump, Redactor
 from holdfast.farside.system.own_files import READY, moment_after, written
 from holdfast.farside.system.ownership import closed_to_others, make_private
 from holdfast.farside.system.refusal import Refused
+from holdfast.farside.system.working_tree import WorkingTree, checked_place
 
 if TYPE_CHECKING:
     from holdfast.farside.environments.prepare import PreparedEnvironment
@@ -49,8 +50,9 @@ class Supervisor:
     ) -> None:
         self.home, self.folder, self.secrets, self.pipe = home, folder, secrets, pipe
         self._given = given
-        self.work = os.path.join(folder, "work")
         self.plan: Dict[str, Any] = json.loads(read_plain(os.path.join(folder, "plan.json"), files.LARGEST_RECORD))
+        self.tree = WorkingTree(folder, checked_place(self.plan.get("place", "")))
+        self.work = self.tree.project
         self.attendance = Attendance(home, folder, float(self.plan["limits"]["grace"]), from_guardian)
         self.attendant, self.journal = self.attendance.attendant, self.attendance.journal
         self.runner = BareRun(home, self.attendance.supervision(), self.attendant)
@@ -290,7 +292,7 @@ class Supervisor:
         return seen.said if seen.state == PREEMPTED else None
 
     def _list_files(self) -> None:
-        outputs = written(self.work, self.since)
+        outputs = written(self.tree, self.since)
         self.journal.append("files", outputs=outputs[:10000], others=[], others_count=0)
 
     def _write_ended(self, ending: Ending) -> None:

@@ -1,4 +1,4 @@
-"""What a run wrote: everything in `outputs/`, and elsewhere in its working folder each file that was created or changed
+"""What a run wrote: everything in `outputs/`, and elsewhere in its working tree each file that was created or changed
 since its command began. The disk's own times of change tell (ctime), which no program can set."""
 
 import os
@@ -10,6 +10,7 @@ from holdfast.farside.system.files import OUTPUTS, walk
 from holdfast.farside.system.journal import read_events
 from holdfast.farside.system.layout import JOURNAL
 from holdfast.farside.system.nofollow import Entry
+from holdfast.farside.system.working_tree import WorkingTree
 
 READY = "ready"
 """The event with the moment `since` which what changes is the run's own."""
@@ -47,22 +48,35 @@ def since_of(folder: str) -> Optional[int]:
     return moments[0] if moments and isinstance(moments[0], int) else None
 
 
-def own_files(work: str, since: int, problems: List[str], beat: Callable[[], None] = lambda: None) -> List[Entry]:
-    """Files and links of the working folder that are the run's own, without `outputs/` and caches; sorted. `problems`
-    and `beat` as for `walk`."""
-    found = walk(work, problems, beat, lambda place: place != OUTPUTS and os.path.basename(place) not in CACHES)
-    return [each for each in found if each[1].st_ctime_ns >= since and _counts(each[0])]
+def own_files(project: str, since: int, problems: List[str], beat: Callable[[], None] = lambda: None) -> List[Entry]:
+    """Files and links of the project that are the run's own, without `outputs/` and caches; sorted. `problems` and
+    `beat` as for `walk`."""
+    found = walk(project, problems, beat, lambda place: place != OUTPUTS and os.path.basename(place) not in CACHES)
+    # A link in the place of `outputs/` is told of as the folder.
+    return [each for each in found if _is_own(each, since) and each[0] != OUTPUTS]
 
 
-def written(work: str, since: int) -> List[List[Any]]:
-    """`[path, size]` of the files and links that the run wrote, sorted; what is in `outputs/` first."""
-    found = [(OUTPUTS + "/" + path, status) for path, status in walk(os.path.join(work, OUTPUTS), [])]
-    kinds = (stat.S_IFREG, stat.S_IFLNK)
-    found += own_files(work, since, [])
+def files_above(
+    tree: WorkingTree, since: int, problems: List[str], beat: Callable[[], None] = lambda: None
+) -> List[Entry]:
+    """The same of what a script wrote beside the project (`../x`), by paths below `work`."""
+    if not tree.place:
+        return []
+    found = walk(tree.work, problems, beat, lambda place: place != tree.place and os.path.basename(place) not in CACHES)
+    return [each for each in found if _is_own(each, since) and each[0] != tree.place]
+
+
+def written(tree: WorkingTree, since: int) -> List[List[Any]]:
+    """`[path, size]` of the files and links that the run wrote, as a script in the project's top names them; what is in
+    `outputs/` first, what is beside the project last."""
+    project, kinds = tree.project, (stat.S_IFREG, stat.S_IFLNK)
+    found = [(OUTPUTS + "/" + path, status) for path, status in walk(os.path.join(project, OUTPUTS), [])]
+    found += own_files(project, since, [])
+    found += [(tree.from_project(path), status) for path, status in files_above(tree, since, [])]
     return [[path, status.st_size] for path, status in found if stat.S_IFMT(status.st_mode) in kinds]
 
 
-def _counts(path: str) -> bool:
-    name = os.path.basename(path)
+def _is_own(entry: Entry, since: int) -> bool:
+    name = os.path.basename(entry[0])
     is_cache = name in CACHES or name.endswith(_CACHE_ENDINGS) or name.startswith(_CACHE_BEGINNINGS)
-    return not is_cache and path != OUTPUTS  # a link in its place is told of as the folder
+    return entry[1].st_ctime_ns >= since and not is_cache

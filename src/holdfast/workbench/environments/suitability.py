@@ -11,15 +11,17 @@ from holdfast.errors import ConfigurationError, HostError, NotAvailable
 from holdfast.frozen import dataclass, replace
 from holdfast.hosts.client import Client
 from holdfast.hosts.replies import Installed
-from holdfast.project.configuration import Configuration, load_configuration, read_environment_spec
+from holdfast.project.configuration import Configuration, load_configuration
 from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.folder import Project
+from holdfast.project.packages_search import read_environment_spec
+from holdfast.project.packages_wish import PackagesWish
 from holdfast.project.problems import Problem, errors_in
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import host_of
 from holdfast.workbench.submitting.environment_choice import exported_spec, planned_container, planned_environment
 from holdfast.workbench.submitting.interpreter import find_python
-from holdfast.workbench.submitting.submit import from_here
+from holdfast.workbench.submitting.packages import folder_of, from_here
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,11 @@ def _read(
 ) -> tuple[Configuration, EnvironmentSpec | None]:
     """Also a file that the target does not use: another may."""
     file = from_here(question.conda_file, project, context)
-    configuration = load_configuration(project, question.run_configuration, question.target, file)
+    wish = PackagesWish(file, folder=folder_of(project, context))
+    configuration = load_configuration(project, question.run_configuration, question.target, wish)
     spec = configuration.environment
     name = configuration.run.conda_dependencies_file
-    if spec is None and (file is not None or os.path.exists(project.root / name)):
+    if spec is None and os.path.exists(project.root / name):
         spec, problems = read_environment_spec(project.root, name)
         if errors_in(problems):
             raise ConfigurationError(errors_in(problems))

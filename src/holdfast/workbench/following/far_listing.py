@@ -15,16 +15,27 @@ from holdfast.project.file_names import unstorable
 from holdfast.workbench.following.output_choice import staying
 from holdfast.workbench.following.transfer import FarRun
 from holdfast.workbench.reach import link
-from holdfast.written_files import FILES, UPLOADS, FileSize, OutputWishes
+from holdfast.written_files import (
+    ABOVE,
+    FILES,
+    UPLOADS,
+    FileSize,
+    OutputWishes,
+    path_at_home,
+    path_in_project,
+    path_inside,
+)
 from holdfast.written_files import OUTPUTS as OUTPUTS_AT_HOME
 
 OUTPUTS, _UPLOADS, _ELSEWHERE = "work/outputs", "uploads", "work"
-WRITTEN = (OUTPUTS, _ELSEWHERE)
+WRITTEN = (OUTPUTS, _ELSEWHERE, ABOVE)
 """Folders of a run on its host that its script wrote to."""
 GIVEN = (_UPLOADS,)
 """What it gave to `holdfast.upload()`."""
-AT_HOME = {OUTPUTS: OUTPUTS_AT_HOME, _UPLOADS: UPLOADS, _ELSEWHERE: FILES}
+AT_HOME = {OUTPUTS: OUTPUTS_AT_HOME, _UPLOADS: UPLOADS, _ELSEWHERE: FILES, ABOVE: ABOVE}
 """What these are called at home; the inner one first."""
+_LIMITED = (f"{FILES}/", f"{ABOVE}/")
+"""What comes home up to a limit."""
 MOST_FILES = 1_000_000
 """Outputs of a run that are listed: they are held in memory."""
 
@@ -42,8 +53,8 @@ class FarFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For people: files of the working folder by their paths there."""
-        return self.near.removeprefix(f"{FILES}/")
+        """For people: files of the working tree by their paths from the project's top."""
+        return path_in_project(self.near)
 
     @property
     def named(self) -> FileSize:
@@ -80,8 +91,8 @@ def list_files(connection: Connection, is_here: bool, run: FarRun, notes: list[s
 def choose(files: Sequence[FarFile], wishes: OutputWishes) -> Choice:
     reasons = _unkeepable(files)
     keepable = [each for each in files if each.near not in reasons]
-    elsewhere = [each.named for each in keepable if each.near.startswith(f"{FILES}/")]
-    away = {f"{FILES}/{each.path}" for each in staying(elsewhere, wishes)}
+    elsewhere = [each.named for each in keepable if each.near.startswith(_LIMITED)]
+    away = {path_at_home(each.path) for each in staying(elsewhere, wishes)}
     left = [each.named for each in files if each.kind == "f" and (each.near in reasons or each.near in away)]
     told = {each.name: reasons[each.near] for each in files if each.near in reasons}
     return Choice([each for each in keepable if each.near not in away], left, told)
@@ -89,6 +100,11 @@ def choose(files: Sequence[FarFile], wishes: OutputWishes) -> Choice:
 
 def root_of(path: str) -> str | None:
     return next((each for each in AT_HOME if path.startswith(f"{each}/")), None)
+
+
+def path_there(name: str) -> str:
+    """Below the run's folder on its host, of a file by its path from the project's top."""
+    return path_inside(name) if name.startswith("../") else f"work/{name}"
 
 
 def is_below(path: str) -> bool:
@@ -106,7 +122,7 @@ def _page(connection: Connection, is_here: bool, run: FarRun, begin: int) -> Fil
 
 def _add(row: FileRow, found: list[FarFile], notes: list[str]) -> None:
     root = root_of(row.path)
-    if root is None or not is_below(row.path) or row.kind not in ("f", "l"):
+    if root is None or not is_below(row.path) or not _is_beside(root, row.path) or row.kind not in ("f", "l"):
         if len(notes) < MOST_KEPT:
             notes.append(f"The machine names a file `{row.path}` that cannot be one of the run's: not fetched.")
         return
@@ -117,10 +133,16 @@ def _add(row: FileRow, found: list[FarFile], notes: list[str]) -> None:
     found.append(FarFile(*row, f"{AT_HOME[root]}/{name}"))
 
 
+def _is_beside(root: str, path: str) -> bool:
+    """Of what lies beside the project, whether the path says where: `above/1/x`."""
+    name = path_in_project(path)
+    return root != ABOVE or (name.startswith("../") and path_inside(name) == path)
+
+
 def _unkeepable(files: Iterable[FarFile]) -> dict[str, str]:
     """By their paths at home, files that cannot be kept here, and why."""
     found = unstorable(each.near for each in files)
-    elsewhere = [each.near for each in files if each.near.startswith(f"{FILES}/")]
+    elsewhere = [each.near for each in files if each.near.startswith(_LIMITED)]
     if reserved_path(elsewhere) is not None:
         reserved = [each for each in elsewhere if reserved_path([each]) is not None]
         found |= dict.fromkeys(reserved, "git or Holdfast keeps the name for itself")

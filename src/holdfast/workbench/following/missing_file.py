@@ -1,94 +1,40 @@
-"""When a script dies on a missing file that is in the project: which ignore rule left it out of the snapshot, and
-which lines let it in. When it dies on a module that the user's own Python does not have: where to name its package."""
+"""When a script dies on a missing file, module or program: why the run did not have it, and the command that brings
+it there."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from holdfast.errors import HoldfastError
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Reason, Run
-from holdfast.project.folder import CONFIGURATION_FOLDER
+from holdfast.snapshots.inclusion import lines_to_ship
+from holdfast.workbench.following.missing_input import missing_input_sentence
+from holdfast.workbench.following.missing_module import (
+    missing_module_sentence,
+    missing_program_sentence,
+    since_missing_module,
+)
 
 _TAIL = 16384
-_MISSING = (
-    r"No such file or directory: b?'((?:[^'\\\n]|\\.)+)'",
-    r"can't open file '([^'\n]+)'",
-    r"(?<![^\s'\":])([^\s'\":]+): No such file or directory",
-)
-_MODULE = r"No module named '([A-Za-z0-9_.]+)'"
-_NO_MODULE_AT_LAST = rf"\nModuleNotFoundError: {_MODULE}\s*\Z"
 
 
 def missing_file_sentence(
     root: Path, folders: RunFolders, run: Run, environment: Mapping[str, str] | None = None
 ) -> str:
     """Empty when the run did not fail, or missed nothing that something can be said of. `environment` is for git."""
+    if run.ending is not None and run.ending.reason is Reason.CANNOT_START:
+        return missing_program_sentence(root, folders, run, run.ending.detail)
     if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
         return ""
     text = _tail(folders.path(run.run_id) / "driver_log")
-    for relative in _candidates(text, run.run_id, run.submission.folder):
-        if os.path.exists(root / relative):
-            found = _rule(root, relative, environment)
-            if found:
-                return found
-    missed = re.search(_NO_MODULE_AT_LAST, text)
-    is_own_python = run.environment is None and run.image is None
-    return _missing_package(root, folders, run, missed[1].split(".")[0]) if missed and is_own_python else ""
-
-
-def _missing_package(root: Path, folders: RunFolders, run: Run, module: str) -> str:
-    """Empty for a module that is somewhere in the project: it is not a matter of packages."""
-    target = run.submission.target
-    if not module or _has_module(root, module):
-        return ""
-    file = f"{CONFIGURATION_FOLDER}/{target}.compute"
-    setting = "`userManagedEnvironment: false`"
-    setting = setting if os.path.exists(root / file) else f"`type: local` and {setting}"
-    packages = _packages_file(folders, run.run_id)
-    return (
-        f"The target `{target}` runs on your own Python, which has no `{module}`. Install it there, or have an "
-        f"environment built: name its package in {packages}, and write {setting} into {file}."
-    )
-
-
-def _has_module(root: Path, module: str) -> bool:
-    """At the top or in a folder there. Asked of names that a script printed: they may be too long for any file."""
-    try:
-        folders = [os.fspath(root), *(each.path for each in os.scandir(root) if each.is_dir())]
-    except OSError:
-        return False
-    return any(os.path.exists(os.path.join(folder, f"{module}{end}")) for folder in folders for end in ("", ".py"))
-
-
-def _packages_file(folders: RunFolders, run_id: str) -> str:
-    """As the run was submitted."""
-    from holdfast.project.runconfig import CONDA_FILE
-
-    try:
-        return str(folders.configuration(run_id)["run_configuration"]["conda_dependencies_file"])
-    except (HoldfastError, LookupError, TypeError):
-        return CONDA_FILE
-
-
-def _rule(root: Path, relative: str, environment: Mapping[str, str] | None) -> str:
-    from holdfast.snapshots.ignore import explain
-
-    rule = explain(root, relative, environment)
-    if rule is None:
-        return ""
-    where = rule.source if rule.line is None else f"{rule.source}:{rule.line}"
-    left_out = f"`{relative}` is in the project, but `{rule.pattern}` ({where}) left it out of the snapshot."
-    return f"{left_out} {way_in(root, relative, environment)}"
+    found = missing_input_sentence(root, folders, run, since_missing_module(text), environment)
+    return found or missing_module_sentence(root, folders, run, text)
 
 
 def way_in(root: Path, relative: str, environment: Mapping[str, str] | None = None) -> str:
     """What to do so that a path that a rule leaves out ships after all."""
-    from holdfast.snapshots.inclusion import lines_to_ship
-
     match lines_to_ship(root, relative, environment):
         case ():
             return "No rule can let it in: copy it to another place in the project."
@@ -105,19 +51,3 @@ def _tail(path: Path) -> str:
             return source.read().decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def _candidates(text: str, run_id: str, folder: str) -> list[str]:
-    """Paths relative to the project that the output's last words may mean, the last mentioned first. `folder` is where
-    the run started."""
-    found: list[str] = []
-    for pattern in _MISSING:
-        for name in re.findall(pattern, text):
-            inside = name.partition("/".join(("", run_id, "work", "")))[2] or os.path.join(folder, name)
-            normal = os.path.normpath(inside)
-            if not os.path.isabs(normal) and not normal.startswith(".."):
-                found.append(normal)
-    for module in re.findall(_MODULE, text):
-        path = module.replace(".", "/")
-        found += [f"{path}.py", f"{path}/__init__.py", path, path.split("/")[0]]
-    return found[::-1]

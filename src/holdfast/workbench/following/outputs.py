@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 from holdfast.errors import FarSideError, HostError, ProjectError, StateError, StorageError
@@ -29,6 +29,7 @@ from holdfast.workbench.following.far_listing import (
     choose,
     is_below,
     list_files,
+    path_there,
     root_of,
 )
 from holdfast.workbench.following.kept_links import is_absolute, remove_leaving
@@ -36,7 +37,7 @@ from holdfast.workbench.following.session import Session, session_of
 from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, WantedFile, make_way
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.written_files import FileSize, OutputWishes
+from holdfast.written_files import ABOVE, FileSize, OutputWishes, folder_of_links
 
 _MOST_NOTES = 100
 _AT_ONCE = 64
@@ -98,13 +99,14 @@ def fetching(project: Project, run_id: str, context: Context) -> Iterator[Fetch]
     far = _far_run(session, session.read().status.is_final and not session.host.is_here)
 
     def fetch(path: str, destination: Path) -> None:
-        name = _checked(os.path.normpath(path).replace(os.sep, "/"))
+        there = path_there(os.path.normpath(path).replace(os.sep, "/"))
+        _check(path, there)
         try:
             if session.host.is_here:
-                session.far().link(far.fields(), f"work/{name}", os.fspath(destination)).wait()
+                session.far().link(far.fields(), there, os.fspath(destination)).wait()
             else:
                 receiver = Receiver(session.connection(), far, session.folder / PARTS)
-                for _ in receiver.receive([WantedFile(f"work/{name}", destination, 0, destination.parent)]):
+                for _ in receiver.receive([WantedFile(there, destination, 0, destination.parent)]):
                     pass
                 if receiver.errors:
                     raise StorageError(f"`{path}` could not be fetched: {receiver.errors[0]}.", "Try again.")
@@ -222,8 +224,8 @@ class Collector:
         for each in chosen:  # last: no file is written through a link
             if each.kind == "l":
                 self._make_link(each)
-        for root in roots:
-            for path, target in remove_leaving(self._folder / AT_HOME[root]):
+        for top in self._folders_of_links(roots):
+            for path, target in remove_leaving(self._folder / top):
                 self.notes.append(f"`{path}` is a link to `{target}`, which leads outside the folder: not fetched.")
         if is_exact and is_whole:
             self._remove_others({each.near for each in chosen}, [AT_HOME[root] for root in roots])
@@ -260,8 +262,8 @@ class Collector:
 
     def _make_link(self, each: FarFile) -> None:
         """Links inside the folder come along; one that leaves it would mean something else here."""
-        top, _, name = each.near.partition("/")
-        near, destination = self._folder / top, self._folder / each.near
+        top = folder_of_links(each.near)
+        name, near, destination = each.near.removeprefix(f"{top}/"), self._folder / top, self._folder / each.near
         resolved = os.path.normpath(os.path.join(destination.parent, each.target))
         inside = resolved == os.fspath(near) or resolved.startswith(os.fspath(near) + os.sep)
         if is_absolute(each.target) or not inside:
@@ -277,6 +279,14 @@ class Collector:
             reason = getattr(error, "strerror", None) or error
             self.notes.append(f"`{name}`, a link to `{each.target}`, cannot be made here: {reason}.")
 
+    def _folders_of_links(self, roots: Sequence[str]) -> list[str]:
+        """At home, those of the folders `roots` that no link may leave."""
+        tops = [AT_HOME[root] for root in roots if root != ABOVE]
+        above = self._folder / ABOVE
+        if ABOVE in roots and os.path.isdir(above) and not above.is_symlink():
+            tops += [f"{ABOVE}/{each}" for each in sorted(os.listdir(above))]
+        return tops
+
     def _remove_others(self, listed: set[str], tops: list[str]) -> None:
         for top in tops:
             for place, _, names in reversed(list(walked(os.fspath(self._folder / top)))):
@@ -287,13 +297,12 @@ class Collector:
                     Path(place).rmdir()  # unless something is left in it
 
 
-def _checked(path: str) -> str:
-    """The path of a file that is asked for by name, if it can be one of a run's and can be kept here."""
-    if not is_below(path):
+def _check(path: str, there: str) -> None:
+    """Raises for a file, asked for by name, that cannot be one of a run's or cannot be kept here."""
+    if not is_below(there):
         raise HostError(f"The far side names a file `{path}` that leaves the run's folder; nothing was written.")
-    for reason in unstorable([path]).values():
+    for reason in unstorable([there]).values():
         raise StorageError(f"`{path}` cannot be fetched: {reason}.", "Fetch it on another system, or rename it there.")
-    return path
 
 
 def _first(notes: list[str]) -> list[str]:

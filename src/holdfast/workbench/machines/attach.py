@@ -326,7 +326,7 @@ def _target(wanted: AttachRequest, entered: Entered, found: UsableMachine, conte
         destination.username,
         _below_home(key, context.user_home) if key is not None else None,
         python_location=wanted.python or (found.python if is_bare else None),
-        user_managed_environment=is_bare or wanted.python is not None,
+        user_managed_environment=True if wanted.python is not None else None if is_bare else False,
         home=wanted.home or found.home,
     )
 

@@ -50,7 +50,7 @@ def enter_target(
     project: Project, run_configuration: str | None, target: str | None, words: Sequence[str], context: Context
 ) -> int:
     """As a run with this configuration would find it, in the account's home."""
-    configuration = load_configuration(project, run_configuration, target, None, None)
+    configuration = load_configuration(project, run_configuration, target)
     host = host_of(configuration.target, context)
     fields: dict[str, Any] = {
         "python": configuration.target.python_location,

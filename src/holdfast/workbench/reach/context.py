@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
 PASSWORD_VARIABLE = "HOLDFAST_PASSWORD"  # noqa: S105 - the name of a variable, no secret
 
+Choose = Callable[[str, Sequence[str]], "str | None"]
+"""Gets a question and the answers that it may have, the usual one first; None: none was given."""
+
 
 @dataclass(frozen=True)
 class Context:
     """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was
-    typed, `ask` answers questions of ssh (None: the user cannot be asked). `only_looks`: the command starts no program
-    that a project names, or that chooses by the project's files. `account` has the compute targets of the account;
-    `named_project` is the folder that the user named as the project."""
+    typed. `ask` answers questions of ssh, and `choose` those of Holdfast (None: the user cannot be asked).
+    `only_looks`: the command starts no program that a project names, or that chooses by the project's files. `account`
+    has the compute targets of the account; `named_project` is the folder that the user named as the project."""
 
     home: Path
     environment: Mapping[str, str]
@@ -36,6 +39,7 @@ class Context:
     boot_clock: Callable[[], SinceBoot | None] = read_boot_clock
     ask: Ask | None = None
     only_looks: bool = False
+    choose: Choose | None = None
     account: Path | None = None
     named_project: Path | None = None
 

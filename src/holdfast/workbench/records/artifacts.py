@@ -24,7 +24,7 @@ from holdfast.snapshots.store import CHUNK, digest_of_stream
 from holdfast.whole_files import set_executable, storage_error, whole
 from holdfast.workbench.following.output_choice import Globs
 from holdfast.workbench.reach.context import Context
-from holdfast.written_files import FILES, FOLDERS, OUTPUTS, UPLOADS, FileSize
+from holdfast.written_files import FILES, FOLDERS, OUTPUTS, UPLOADS, FileSize, path_in_project, path_inside
 
 if TYPE_CHECKING:
     from holdfast.workbench.following.outputs import Fetch
@@ -82,7 +82,8 @@ def find_artifact(project: Project, run_id: str, path: str) -> Artifact:
 @dataclass(frozen=True)
 class DownloadRequest:
     """What to bring where. `wanted` are paths, folders and globs as in `.gitignore`, or EVERYTHING; none: what is at
-    home. Each file keeps its path below `destination`."""
+    home. Each file keeps its path below `destination`, and `../x` is `above/1/x` there. Only where `destination` is the
+    project's top, and `wanted` names `../x`, it goes there."""
 
     run_id: str
     destination: Path
@@ -98,19 +99,20 @@ def download(project: Project, asked: DownloadRequest, context: Context) -> Iter
         found = list(_walk(RunFolders(project.state_directory).path(asked.run_id)))
         yield from (each for each in found if isinstance(each, LinkLeftOut))
         chosen = chosen or [each for each in found if isinstance(each, Artifact)]
-    _require_room([asked.destination / each.path for each in chosen], asked.overwrite)
+    beside = _beside(project, asked)
+    _require_room([_place(asked.destination, each.path, beside) for each in chosen], asked.overwrite)
     failures: list[HoldfastError] = []
     with contextlib.ExitStack() as stack:
         fetch: Fetch | None = None
         for done, each in enumerate(chosen, 1):
             try:
-                target = place_in(asked.destination, each.path)
+                target = place_in(asked.destination, each.path, beside)
                 if isinstance(each, Artifact):
                     copy_whole(each.file, target)
                 else:
                     fetch = fetch or stack.enter_context(_fetching(project, asked.run_id, context))
                     with _made_whole(target, f"fetch `{each.path}`") as temporary:
-                        fetch(_checked(each.path), temporary)
+                        fetch(each.path, temporary)
                 yield Copied(each.path, target, target.stat().st_size, done, len(chosen))
             except (StorageError, FarSideError) as error:
                 failures.append(error)
@@ -124,14 +126,15 @@ def copy_whole(source: Path, target: Path, digest: str | None = None) -> None:
         _copy(source, temporary, digest)
 
 
-def place_in(destination: Path, path: str) -> Path:
-    """Where a file of the run goes. Raises StorageError for what git or Holdfast would read there as their own."""
+def place_in(destination: Path, path: str, beside: Globs | None = None) -> Path:
+    """Where a file of the run goes: not out of `destination`, unless `beside` takes it in. Raises StorageError for what
+    git or Holdfast would read there as their own."""
     if reserved_path([path]) is not None:
         raise StorageError(
             f"`{path}` was not copied: git or Holdfast keeps the name for itself.",
             "Let the script write it under another name, or into an archive.",
         )
-    return destination / path
+    return _place(destination, _checked(path), beside)
 
 
 def digest_of(file: Path) -> str:
@@ -140,6 +143,18 @@ def digest_of(file: Path) -> str:
             return digest_of_stream(stream)
     except OSError as error:
         raise storage_error(error, "read the artifact", file) from error
+
+
+def _beside(project: Project, asked: DownloadRequest) -> Globs | None:
+    """What of the wishes may lie outside the destination: a machine chooses the names, so `.` alone does not do."""
+    names = [each for each in asked.wanted if each.startswith("../")]
+    is_top = names and real_path(asked.destination) == real_path(project.root)
+    return Globs(names) if is_top else None
+
+
+def _place(destination: Path, path: str, beside: Globs | None) -> Path:
+    is_outside = path.startswith("../") and beside is not None and beside.take_in(path)
+    return destination / (path if is_outside else path_inside(path))
 
 
 def _walk(folder: Path) -> Iterator[Artifact | LinkLeftOut]:
@@ -162,7 +177,7 @@ def _walk(folder: Path) -> Iterator[Artifact | LinkLeftOut]:
 
 def _shown(folder: Path, path: str) -> str:
     """By its path in the project. What was given to `holdfast.upload()` has the name first."""
-    name = path.removeprefix(f"{FILES}/")
+    name = path_in_project(path)
     return path if name.startswith(f"{UPLOADS}/") and os.path.lexists(folder / name) else name
 
 
@@ -248,7 +263,7 @@ def _unknown(run_id: str, path: str, valid: Iterable[str]) -> UnknownName:
 
 
 def _checked(path: str) -> str:
-    parts = path.split("/")
+    parts = path_inside(path).split("/")
     if path.startswith("/") or ".." in parts or "" in parts:
         raise UsageError(f"`{path}` is not a path inside of the run.", "Give it as `history info` shows it.")
     return path
@@ -286,6 +301,9 @@ def _require_room(targets: list[Path], overwrite: bool) -> None:
     folders = [each for each in in_the_way if each.is_dir() and not each.is_symlink()]
     if folders:
         raise UsageError(f"`{folders[0]}` is a folder and in the way.", "Choose another folder with -d.")
+    if len(set(targets)) < len(targets):
+        twice = next(each for place, each in enumerate(targets) if each in targets[:place])
+        raise UsageError(f"Two files of the run would be `{twice}`.", "Name one of them.")
     if in_the_way and not overwrite:
         more = len(in_the_way) - _IN_THE_WAY_NAMED
         shown = ", ".join(f"`{each}`" for each in in_the_way[:_IN_THE_WAY_NAMED])

@@ -7,6 +7,7 @@ from holdfast.errors import HoldfastError
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
 from holdfast.project.configuration import load_configuration
+from holdfast.project.packages_wish import NONE, PackagesWish
 from holdfast.workbench.reach.context import Context, project_of
 from holdfast.workbench.reach.targets import host_of
 
@@ -55,7 +56,7 @@ def connect_ahead(run_configuration: str | None, target: str | None, context: Co
     """To the host of this target, if it is another machine. Whatever is wrong is said by the command itself, later."""
     try:
         project = project_of(context)
-        configuration = load_configuration(project, run_configuration, target, None, None)
+        configuration = load_configuration(project, run_configuration, target, PackagesWish(NONE))
         host = host_of(configuration.target, context)
         return None if host.is_here else Ahead(host, host.connect())
     except HoldfastError:

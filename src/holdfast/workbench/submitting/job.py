@@ -11,10 +11,11 @@ from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
+from holdfast.project.packages_wish import PROGRAMS
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.named_file import PYTHONS, CommandFolder, NamedFile, find_file, has_file, is_script
-from holdfast.workbench.submitting.submit_request import SubmitRequest
+from holdfast.workbench.submitting.submit_request import CommandWishes, SubmitRequest
 
 FILE = "$file"
 _OF_THE_SHELL = ("cd", "source", ".", "export", "alias", "ulimit", "eval", "exec", "set")
@@ -26,7 +27,8 @@ _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 class Job:
     """`words` follow the run's Python or, without `is_python`, begin with a program of its PATH. `name` is what a
     person calls it; `script` is the file of the project that it is about, if there is one. It starts in `folder`,
-    relative to the project and empty for the project itself."""
+    relative to the project and empty for the project itself. Of a notebook, `words` are its name and what assigns its
+    parameters; `cautions` are about these, `notes` about its environment."""
 
     name: str
     words: tuple[str, ...]
@@ -34,6 +36,9 @@ class Job:
     script: str = ""
     is_python: bool = True
     folder: str = ""
+    is_notebook: bool = False
+    cautions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -47,11 +52,23 @@ def find_job(project: Project, request: SubmitRequest, configuration: Configurat
     """With `$file` replaced. What it names in the project must exist there."""
     if request.prepare_only:
         return Job("", (), ())
+    job = _find(project, request, configuration, context)
+    if job.is_notebook:
+        return _with_parameters(job, project, request.how)
+    if request.how.parameters:
+        raise UsageError(
+            f"-p sets parameters of a notebook, and `{job.name}` is none.",
+            f"Arguments of a script go after it: holdfast submit {pasted(job.name)} …",
+        )
+    return job
+
+
+def _find(project: Project, request: SubmitRequest, configuration: Configuration, context: Context) -> Job:
     vector = configuration.run.argument_vector
     if request.script is None:
         if vector and vector[0] == FILE and request.arguments:
             named = replace(request, script=request.arguments[0], arguments=request.arguments[1:])
-            return find_job(project, named, configuration, context)
+            return _find(project, named, configuration, context)
         if not vector or FILE in vector:
             raise UsageError(
                 "No script is named.",
@@ -100,8 +117,23 @@ def _job(words: tuple[str, ...], place: CommandFolder) -> Job:
 
 
 def _of_file(file: NamedFile, arguments: tuple[str, ...], place: CommandFolder) -> Job:
+    folder, name = os.path.split(file.path)
+    if name.endswith(".ipynb"):  # as Jupyter does, in the folder of the notebook
+        return Job(file.path, (name,), arguments, file.path, True, folder, is_notebook=True)
     words = (*file.opening, file.typed, *arguments)
     return Job(file.path, words, arguments, file.path, file.is_python, place.folder)
+
+
+def _with_parameters(job: Job, project: Project, how: CommandWishes) -> Job:
+    from holdfast.workbench.submitting.notebooks import read_parameters, words_after
+
+    wish = "--tty" if how.terminal else "--processes-per-node" if how.copies is not None else ""
+    if wish:
+        raise UsageError(f"{wish} is about commands, and `{job.name}` is a notebook.", f"Leave out {wish}.")
+    typed = (*how.parameters, *words_after(job.name, job.arguments))
+    found = read_parameters(project.root, job.script, typed)
+    arguments = tuple(word for each in typed for word in ("-p", each))
+    return replace(job, words=(*job.words, *found.lines), arguments=arguments, cautions=found.cautions)
 
 
 def _python(words: tuple[str, ...], place: CommandFolder) -> Job:
@@ -177,4 +209,10 @@ def not_found(program: str) -> ProjectError:
         hint = f"To set a variable: holdfast submit --env {pasted(program)} COMMAND"
     elif program in _OF_THE_SHELL or any(each in program for each in " ;&|"):
         hint = "For a line of the shell: holdfast submit bash -c 'LINE'"
+    elif program in PROGRAMS:
+        package = PROGRAMS[program]
+        hint = (
+            f"The package {package} brings it: python -m pip install {pasted(package)}\n"
+            "Or have an environment built from a file that names the package: holdfast submit -d FILE …"
+        )
     return ProjectError(f"`{program}` is neither a file of this project nor a program on the PATH.", hint)

@@ -23,12 +23,13 @@ from holdfast.project.gpu_wishes import in_force
 from holdfast.project.runconfig import RunConfiguration
 from holdfast.snapshots.editable import editable_warnings
 from holdfast.snapshots.store import LookingStore, ObjectStore
-from holdfast.snapshots.take import Snapshot, SnapshotListener, take_snapshot
+from holdfast.snapshots.take import Selection, Snapshot, SnapshotListener, take_snapshot
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import writer_lock
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.ignored_files import included, offer
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.run_plan import Identity, Intent, make_plan
@@ -108,7 +109,7 @@ def _warnings(intent: Intent, context: Context) -> Iterator[events.Event]:
         )
     if intent.product.is_this_system and spec is None:
         python = find_python(configuration.target.python_location, intent.project.root, context)
-        for warning in editable_warnings(Path(python), intent.project.root, context.user_home):
+        for warning in editable_warnings(Path(python), intent.project.root, context.user_home, context.environment):
             yield events.Warned(warning.message, warning.remedy)
 
 
@@ -118,7 +119,13 @@ def _objects(project: Project) -> Path:
 
 def _snapshot(intent: Intent, context: Context, store: ObjectStore) -> Generator[events.Event, None, Snapshot]:
     project = intent.project
-    snapshot = yield from _in_background(project, context, store)
+    include = included(intent)
+    snapshot = yield from _in_background(project, Selection(context.environment, include), store)
+    if store.keeps and not intent.request.prepare_only:
+        agreed = yield from offer(intent, snapshot, context)
+        if agreed:
+            include = replace(include, agreed=(*include.agreed, *agreed))
+            snapshot = yield from _in_background(project, Selection(context.environment, include), store)
     for warning in snapshot.warnings:
         yield events.Warned(f"{warning.path}: {warning.message}" if warning.path else warning.message, warning.remedy)
     if not intent.request.prepare_only:
@@ -127,7 +134,9 @@ def _snapshot(intent: Intent, context: Context, store: ObjectStore) -> Generator
     return snapshot
 
 
-def _in_background(project: Project, context: Context, store: ObjectStore) -> Generator[events.Event, None, Snapshot]:
+def _in_background(
+    project: Project, selection: Selection, store: ObjectStore
+) -> Generator[events.Event, None, Snapshot]:
     """Take the snapshot in a thread, so that a large one can tell how far it is."""
     done: list[Snapshot] = []
     failed: list[BaseException] = []
@@ -140,8 +149,7 @@ def _in_background(project: Project, context: Context, store: ObjectStore) -> Ge
 
     def take() -> None:
         try:
-            state, variables = project.state_directory, context.environment
-            done.append(take_snapshot(project.root, state, listener, variables, store=store))
+            done.append(take_snapshot(project.root, project.state_directory, listener, selection, store=store))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             failed.append(error)
 
@@ -197,6 +205,7 @@ def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
         output_wishes=_output_wishes(intent),
         command=job.command,
         folder=job.folder,
+        terminal=intent.request.how.terminal,
     )
 
 
@@ -210,7 +219,8 @@ def _configured(intent: Intent) -> RunConfiguration:
     request, run = intent.request, intent.configuration.run
     limit = request.outputs_limit if request.outputs_limit is not None else run.outputs_limit
     gpu = in_force(request.gpu, run.gpu)
-    return replace(run, gpu=gpu, outputs=request.output_globs or run.outputs, outputs_limit=limit)
+    include = tuple(dict.fromkeys((*included(intent).typed, *run.include)))
+    return replace(run, gpu=gpu, outputs=request.output_globs or run.outputs, outputs_limit=limit, include=include)
 
 
 def _properties(intent: Intent) -> dict[str, str]:
@@ -219,6 +229,9 @@ def _properties(intent: Intent) -> dict[str, str]:
 
     found, of_run = revision(intent.project.root), intent.request.environment.of_run
     known = {"holdfast": __version__, **({"commit": found} if found else {})}
+    packages = intent.configuration.packages
+    if packages is not None and packages.written and of_run is None:
+        known["packages"] = packages.written
     if of_run is not None:
         known["environment_of"] = RunFolders(intent.project.state_directory).resolve(of_run)
     return known

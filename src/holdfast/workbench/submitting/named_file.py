@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from holdfast.errors import NotAvailable, ProjectError, nearest
+from holdfast.errors import ProjectError, nearest
 from holdfast.frozen import dataclass
 from holdfast.regular_files import open_regular
 from holdfast.shown_text import one_line, pasted
@@ -78,10 +78,7 @@ def _started_by_itself(full: Path, file: NamedFile) -> NamedFile:
     if beginning.startswith(b"#!"):
         return _by_its_line(beginning, file)
     if full.suffix == ".ipynb":
-        raise NotAvailable(
-            f"`{file.path}` is a notebook, which does not run in this version yet.",
-            f"Make a script of it: jupyter nbconvert --to script {pasted(file.path)}",
-        )
+        return file
     direct = file.typed if "/" in file.typed else f"./{file.typed}"
     if os.access(full, os.X_OK):
         if _PYTHON.fullmatch(full.name):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from holdfast.containers import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
 from holdfast.farside.gpu.request import GpuRequest
+from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass, replace
 from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, Hole, Plan, RunLimits, Text, text
 from holdfast.project.compute import CONTAINER_TYPES
@@ -21,10 +22,14 @@ from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.submit_request import CommandWishes, SubmitRequest
-from holdfast.workbench.submitting.variables import given_variables, path_variables
+from holdfast.workbench.submitting.variables import given_variables, path_variables, project_variables
 
 _DEFAULT_GRACE = 10.0
 SHORTEST_SECRET = 4
+LEVELS_ABOVE = 3
+"""`../../../x` of a script stays in the run's working tree, and so does one `..` more."""
+_LONGEST_NAME = 100
+"""Bytes: encrypted disks take about 140."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
     shown = Text((*share.parts, "/")) if container is None else text(container.share)
     interpreter = _interpreter(intent, environment is not None, context)
     given = given_variables(intent.configuration, project.name, (identity.run_id, identity.generation), shown)
+    given |= project_variables(project.root, intent.product.is_this_system)
     given |= path_variables(interpreter, environment is not None, configuration.run.environment_variables, context)
     grace = next(each for each in (request.grace, run.grace_time, _DEFAULT_GRACE) if each is not None)
     return Plan(
@@ -82,7 +88,17 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
         container=container,
         gpu=gpu,
         engine=intent.product.engine,
+        place=place_of_project(project.root.name),
     )
+
+
+def place_of_project(name: str) -> str:
+    """In the run's working tree, a few folders deep, so that `../x` of a script stays in it. The folder has its own
+    name: scripts use it for their logs. A name that is odd on other systems is made plain."""
+    plain = "".join(each if each.isprintable() and each not in "/\\:" else "_" for each in name)
+    plain = plain.encode("utf-8", "replace")[:_LONGEST_NAME].decode("utf-8", "ignore")
+    is_usual = plain.strip(". ") and reserved_path([plain]) is None
+    return "/".join((*(["above"] * LEVELS_ABOVE), plain if is_usual else "project"))
 
 
 def asked_gpus(typed: GpuWishes, configuration: Configuration) -> GpuRequest:
@@ -106,7 +122,13 @@ def container_plan(intent: Intent, names: Names, gpus: int | str | None = None) 
 def _command(intent: Intent, variables: dict[str, Text], interpreter: Text) -> Command:
     job = intent.job
     words = tuple(text(word) for word in job.words)
-    argv = (*_copies(intent.request.how, interpreter), *((interpreter, *words) if job.is_python else words))
+    before = (*_terminal(intent.request.how, interpreter), *_copies(intent.request.how, interpreter))
+    if job.is_notebook:
+        program = text(Hole.FARSIDE, "/holdfast/farside/run/notebook.py")
+        words = (program, words[0], text(Hole.WORK, "/outputs"), *words[1:])
+    argv = (*before, *((interpreter, *words) if job.is_python else words))
+    if intent.request.how.terminal:
+        variables = {"TERM": text("xterm-256color"), **variables}
     directory = text(Hole.WORK, f"/{job.folder}") if job.folder else text(Hole.WORK)
     return Command(argv, variables, directory, interpreter)
 
@@ -118,6 +140,12 @@ def _copies(how: CommandWishes, interpreter: Text) -> tuple[Text, ...]:
     program = text(Hole.FARSIDE, "/holdfast/farside/run/processes_per_node.py")
     shown = "tag" if how.tags_output else "first"
     return (interpreter, text("-I"), text("-S"), program, text(str(how.copies)), text(shown))
+
+
+def _terminal(how: CommandWishes, interpreter: Text) -> tuple[Text, ...]:
+    """The words before a command that gets a terminal."""
+    program = text(Hole.FARSIDE, "/holdfast/farside/run/pseudo_terminal.py")
+    return (interpreter, text("-I"), text("-S"), program) if how.terminal else ()
 
 
 def _interpreter(intent: Intent, is_managed: bool, context: Context) -> Text:
@@ -142,7 +170,7 @@ def require_environment(request: SubmitRequest, configuration: Configuration) ->
         whose = "the image's" if target.type in CONTAINER_TYPES else "your"
         raise ProjectError(
             f"The target `{target.name}` runs on {whose} own Python as it is: there is no environment to prepare.",
-            f"To have one built, write `userManagedEnvironment: false` into {where}.",
+            f"To have one built, name its file with -d, or write `userManagedEnvironment: false` into {where}.",
         )
 
 

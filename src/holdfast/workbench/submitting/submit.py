@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 from holdfast.frozen import replace
 from holdfast.installed_programs import find_program
 from holdfast.project.compute import SUFFIX as TARGET_SUFFIX
-from holdfast.project.configuration import Configuration, lacks_environment_file, load_configuration
+from holdfast.project.configuration import Configuration
 from holdfast.project.folder import (
-    BUILTIN,
     CONFIGURATION_FOLDER,
     Project,
     ensure_identity,
     ensure_state_directory,
     require_state_directory,
 )
-from holdfast.project.runconfig import CONDA_FILE
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
@@ -30,6 +28,7 @@ from holdfast.workbench.reach.targets import product_of
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job, find_job, not_found
 from holdfast.workbench.submitting.named_file import PYTHONS
+from holdfast.workbench.submitting.packages import packages_news, read_configuration
 from holdfast.workbench.submitting.run_plan import (
     Intent,
     asked_gpus,
@@ -52,7 +51,9 @@ def dry_run(project: Project, request: SubmitRequest, context: Context) -> Itera
     from holdfast.workbench.submitting.launch import rehearse
 
     looking = replace(context, only_looks=True)
-    yield from rehearse(_read(project, request, looking), looking)
+    intent = _read(project, request, looking)
+    yield from _packages_news(intent)
+    yield from rehearse(intent, looking)
 
 
 def submit(
@@ -87,7 +88,7 @@ def _build_secrets(intent: Intent, context: Context) -> Mapping[str, str]:
 def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
     """Notes before the run that are neither errors nor warnings."""
     root = intent.project.root
-    if not was_known and intent.job.folder:
+    if not was_known and intent.job.folder and not intent.job.is_notebook:
         yield events.Noted(
             f"This folder belongs to the project `{root}`, which ships as a whole. To make it a project of its own: "
             f"mkdir {CONFIGURATION_FOLDER}"
@@ -98,29 +99,21 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
         yield events.Noted(f"`{request.script}` can be left out: holdfast submit {pasted(request.arguments[0])} …")
     for name in recorded_secrets(request.how.variables):
         yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
-    target, run = intent.configuration.target, intent.configuration.run
+    target = intent.configuration.target
     hidden = intent.project.configuration_folders.hidden(target.name, TARGET_SUFFIX)
     if hidden is not None:
         yield events.Noted(f"The target `{target.name}` is this project's, in {target.file}, not yours in {hidden}.")
-    if lacks_environment_file(intent.project, run, target) and intent.request.environment.of_run is None:
-        yield events.Noted(_about_no_packages(intent.project))
-    if intent.request.environment.of_run is not None and not intent.product.container.has_image:
-        yield from _about_no_image(intent, intent.request.environment.of_run)
-    is_own = target.user_managed_environment and intent.request.environment.of_run is None
-    if is_own and os.path.exists(root / run.conda_dependencies_file):
-        has_image = intent.product.container.has_image
-        whose = "the image's" if has_image else "your"
-        what = f"The target `{target.name}` runs on {whose} own Python, so {run.conda_dependencies_file} is not used"
-        if intent.product.host.is_here or has_image:
-            setting = f"`userManagedEnvironment: false` in {target.file}" if target.file else _OF_BUILTIN
-            yield events.Noted(f"{what}; {setting} would build it.")
-        else:
-            yield events.Noted(f"{what}: its packages have to be in the Python over there (`pythonLocation`).")
+    yield from (events.Warned(each) for each in intent.job.cautions)
+    yield from (events.Noted(each) for each in intent.job.notes)
+    yield from _packages_news(intent)
+    of_run = request.environment.of_run
+    if of_run is not None and not intent.product.container.has_image:
+        yield from _about_no_image(intent, of_run)
 
 
-_OF_BUILTIN = (
-    f"`type: local` and `userManagedEnvironment: false`, as two lines of {CONFIGURATION_FOLDER}/{BUILTIN}.compute,"
-)
+def _packages_news(intent: Intent) -> Iterator[events.Event]:
+    is_of_run = intent.request.environment.of_run is not None
+    yield from packages_news(intent.configuration, intent.project, is_of_run, intent.product.container.has_image)
 
 
 def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
@@ -135,19 +128,8 @@ def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
         )
 
 
-def _about_no_packages(project: Project) -> str:
-    """A user who has a list of packages elsewhere may think that it is used."""
-    names = ("requirements.txt", "pyproject.toml", "uv.lock", "environment.yml")
-    other = next((name for name in names if os.path.exists(project.root / name)), None)
-    text = f"There is no {CONDA_FILE}, so the environment has no packages"
-    if other is None:
-        return f"{text}; name them there, or write `dependencies: []` there if none are meant."
-    return f"{text}; `CondaDependenciesFile: {other}` in the run configuration would take those of {other}."
-
-
 def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
-    files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]
-    configuration = load_configuration(project, request.run_configuration, request.target, *files)
+    configuration = read_configuration(project, request, context)
     require_environment(request, configuration)
     if not request.prepare_only:
         asked_gpus(request.gpu, configuration)  # refuses what contradicts itself, before anything is done
@@ -155,6 +137,8 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
         variables = {**configuration.run.environment_variables, **dict(request.how.variables)}
         configuration = replace(configuration, run=replace(configuration.run, environment_variables=variables))
     job = find_job(project, request, configuration, context)
+    if job.is_notebook and request.environment.of_run is None:
+        job, configuration = _with_kernel(job, configuration, project)
     product = product_of(configuration.target, context, wanted_secrets(request, configuration))
     if product.is_this_system and configuration.environment is None and request.environment.of_run is None:
         _require_program(job, configuration, project, context)
@@ -167,6 +151,18 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     return Intent(project, request, configuration, job, product)
 
 
+def _with_kernel(job: Job, configuration: Configuration, project: Project) -> tuple[Job, Configuration]:
+    """With the packages that run a notebook, in an environment that is built."""
+    if configuration.environment is None:
+        return job, configuration
+    from holdfast.workbench.submitting.notebooks import with_packages
+
+    spec = with_packages(configuration.environment, job.script, project.root)
+    added = [each.text for each in spec.pip if each not in configuration.environment.pip]
+    notes = (f"The environment also gets {' and '.join(added)}, to run the notebook.",) if added else ()
+    return replace(job, notes=notes), replace(configuration, environment=spec)
+
+
 def _require_program(job: Job, configuration: Configuration, project: Project, context: Context) -> None:
     """What the run's PATH is on another machine, or in an environment that is not built yet, is not known here."""
     if job.is_python or "/" in job.words[0] or find_program(job.words[0], context.environment):
@@ -174,8 +170,3 @@ def _require_program(job: Job, configuration: Configuration, project: Project, c
     python = find_python(configuration.target.python_location, project.root, context)
     if find_program(job.words[0], {"PATH": os.path.dirname(python)}) is None:
         raise not_found(job.words[0])
-
-
-def from_here(file: str | None, project: Project, context: Context) -> str | None:
-    """A file named on the command line is meant from where that was typed; in the configuration, from the project."""
-    return None if file is None else os.path.relpath(context.directory / file, project.root)

@@ -8,23 +8,28 @@ from holdfast.project.gpu_wishes import GpuWishes
 
 @dataclass(frozen=True)
 class EnvironmentWishes:
-    """What was typed about the environment: that of another run, resolved anew, built anew, its packages sent."""
+    """What was typed about the environment: that of another run, resolved anew, built anew, its packages sent. `parts`:
+    extras, and groups as `group:NAME`."""
 
     of_run: str | None = None
     upgrade: bool = False
     rebuild: bool = False
     ship_packages: bool = False
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CommandWishes:
     """How the command line is started. `is_program`: it came after `--`, so its first word is rather a program than a
-    file of that name. `variables`: by name. `copies` None: it is started once."""
+    file of that name. `variables`: by name. `copies` None: it is started once. `parameters`: words `NAME=VALUE` for a
+    notebook."""
 
     is_program: bool = False
     variables: tuple[tuple[str, str], ...] = ()
     copies: int | None = None
     tags_output: bool = False
+    terminal: bool = False
+    parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class SubmitRequest:
     output_globs: tuple[str, ...] = ()
     outputs_limit: int | None = None
     """Bytes outside `outputs/` that come home. None, as no globs: what the run configuration says."""
+    include: tuple[str, ...] = ()
+    """Globs of ignored files that ship, as they were typed."""
     environment: EnvironmentWishes = EnvironmentWishes()
     gpu: GpuWishes = GpuWishes()
     how: CommandWishes = CommandWishes()

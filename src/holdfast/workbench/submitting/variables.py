@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from holdfast.errors import UsageError
 from holdfast.installed_programs import find_program
 from holdfast.plan import Hole, Text, text
 from holdfast.project.configuration import Configuration
+from holdfast.project.own_package import own_package
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
 
@@ -66,9 +68,30 @@ def given_variables(
             Hole.FARSIDE,
             "/holdfast/farside/shim",
             f":{own_path}" if own_path else "",
+            *_of_local_projects(configuration),
             Hole.PYTHONPATH,
         ),
     }
+
+
+def project_variables(root: Path, is_this_system: bool) -> dict[str, Text]:
+    """By which `farside/shim/sitecustomize.py` finds the project's packages. `is_this_system`: what is installed in
+    editable mode there may be the project itself."""
+    own = own_package(root)
+    found = {"HOLDFAST_PROJECT_DIRECTORY": text(Hole.WORK)}
+    if own.name and not own.is_compiled:
+        found["HOLDFAST_PROJECT_PACKAGE"] = text(own.name)
+    if is_this_system:
+        found["HOLDFAST_PROJECT_ORIGINAL"] = text(os.fspath(root))
+    return found
+
+
+def _of_local_projects(configuration: Configuration) -> Iterator[str | Hole]:
+    """Folders below the project's top that its files of packages name (`-e ./lib`): as if they were installed."""
+    spec = configuration.environment
+    for each in spec.projects if spec is not None else ():
+        for folder in (each.folder, f"{each.folder}/src") if each.folder else ():
+            yield from (":", Hole.WORK, f"/{folder}")
 
 
 def path_variables(interpreter: Text, is_managed: bool, given: Mapping[str, str], context: Context) -> dict[str, Text]:

@@ -1,0 +1,297 @@
+"""When a script dies on a module: whether the project has it elsewhere, an installed package lacks it, or which package
+brings it; and the command that helps."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import HoldfastError
+from holdfast.frozen import dataclass
+from holdfast.history.run_folder import RunFolders
+from holdfast.model import Run
+from holdfast.project.packages_wish import PROGRAMS, SETUP_FILES, split_parts
+from holdfast.project.runconfig import CONDA_FILE
+from holdfast.shown_text import pasted
+
+_LACKING = re.compile(
+    r"^(?:\[[\w :]{1,30}\]:? ?)?(?:ModuleNotFoundError: |\S{0,300}python[\d.]*: )"
+    r"(?:Error while finding module specification for '[\w.]+' \(ModuleNotFoundError: )?"
+    r"No module named '?([A-Za-z0-9_.]+)'?",
+    re.MULTILINE,
+)
+_ANOTHER_ERROR = re.compile(
+    r"^(?:\[[\w :]{1,30}\]:? ?)?(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt))\b", re.M
+)
+_OF_LAUNCHERS = ("ChildFailedError", "CalledProcessError")
+_DEEPEST = 3
+_MOST_FOLDERS = 2000
+_LONGEST_MODULE = 200
+
+PACKAGES = {
+    "apex": "",
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cairo": "pycairo",
+    "Crypto": "pycryptodome",
+    "cv2": "opencv-python-headless",
+    "dateutil": "python-dateutil",
+    "docx": "python-docx",
+    "dotenv": "python-dotenv",
+    "fitz": "PyMuPDF",
+    "flash_attn": "flash-attn",
+    "git": "GitPython",
+    "github": "PyGithub",
+    "google.cloud.storage": "google-cloud-storage",
+    "google.protobuf": "protobuf",
+    "hydra": "hydra-core",
+    "igraph": "python-igraph",
+    "IPython": "ipython",
+    "jwt": "PyJWT",
+    "lightning_fabric": "lightning",
+    "magic": "python-magic",
+    "mpi4py": "mpi4py",
+    "mpl_toolkits": "matplotlib",
+    "MySQLdb": "mysqlclient",
+    "OpenGL": "PyOpenGL",
+    "OpenSSL": "pyOpenSSL",
+    "PIL": "Pillow",
+    "pkg_resources": "setuptools<81",
+    "psycopg2": "psycopg2-binary",
+    "pytorch_lightning": "pytorch-lightning",
+    "serial": "pyserial",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "skopt": "scikit-optimize",
+    "slugify": "python-slugify",
+    "socks": "PySocks",
+    "tensorboardX": "tensorboardX",
+    "torch_geometric": "torch-geometric",
+    "umap": "umap-learn",
+    "wx": "wxPython",
+    "yaml": "PyYAML",
+    "zmq": "pyzmq",
+}
+"""Modules and the packages that bring them, where the names differ; empty: none on the index does."""
+
+
+def missing_module(text: str) -> str:
+    """The module that a run's last words say is missing; empty where it did not end by that."""
+    last = next(reversed(list(_LACKING.finditer(text))), None)
+    if last is None or len(last[1]) > _LONGEST_MODULE:
+        return ""
+    later = (found[1] for found in _ANOTHER_ERROR.finditer(text, last.end()))
+    has_launcher = False
+    for each in later:
+        if each not in _OF_LAUNCHERS:
+            return ""
+        has_launcher = True
+    is_last = not text[last.end() :].strip(" \t\r\n)'")
+    return last[1].strip(".") if is_last or has_launcher else ""
+
+
+def since_missing_module(text: str) -> str:
+    """The words about the module that ended the run, without what it said before; else the whole text."""
+    return text[[found.start() for found in _LACKING.finditer(text)][-1] :] if missing_module(text) else text
+
+
+def missing_module_sentence(root: Path, folders: RunFolders, run: Run, text: str) -> str:
+    """Empty where the run did not end by a missing module."""
+    module = missing_module(text)
+    if not module:
+        return ""
+    own = _in_project(root, module, run.submission.folder)
+    if own is not None:
+        return own
+    found = _installed(module, run)
+    if found:
+        return found
+    if module.split(".")[0] == "azureml":
+        return _AZUREML % module
+    return _to_add(root, _record(folders, run), module, run)
+
+
+def missing_program_sentence(root: Path, folders: RunFolders, run: Run, why: str) -> str:
+    """`why` the command could not be started. Empty where that is not a known program that is missing."""
+    found = re.match(r"there is no program `([\w.-]{1,40})`", why)
+    package = PROGRAMS.get(found[1]) if found else None
+    if found is None or package is None:
+        return ""
+    add = _where_to_add(root, _record(folders, run).file, package)
+    brings = f"The package {package} brings `{found[1]}`."
+    if run.environment is not None:
+        return f"{brings} {add[:1].upper()}{add[1:]}"
+    return f"{brings} Install it on the target, or {add}, and submit with -d FILE"
+
+
+def _in_project(root: Path, module: str, folder: str) -> str | None:
+    """None where the project has nothing of the module's name."""
+    top = module.split(".")[0]
+    for place in _places(root, folder):
+        package = root / place / top
+        is_file = os.path.isfile(f"{package}.py")
+        if not is_file and not _is_package(package):
+            continue
+        path = posixpath.join(place, top + (".py" if is_file else ""))
+        if _has(root / place, module):
+            relative = os.path.relpath(place or ".", folder or ".")
+            return (
+                f"`{top}` is in the project, as {path}, but its folder is not on Python's path. "
+                f"To put it there: --env PYTHONPATH={pasted(relative)}"
+            )
+        if place in ("", folder):
+            return (
+                f"Python takes `{top}` from the project ({path}), which has no `{module}`. If an installed package of "
+                f"that name is meant, rename {path}."
+            )
+    return None
+
+
+def _places(root: Path, folder: str) -> Iterator[str]:
+    """Folders of the project that may hold modules, the likeliest first, a few levels deep."""
+    yield from dict.fromkeys((folder, "", "src"))
+    waiting, seen = [""], 0
+    while waiting and seen < _MOST_FOLDERS:
+        place = waiting.pop(0)
+        try:
+            with os.scandir(root / place) as found:
+                names = sorted(each.name for each in found if each.is_dir(follow_symlinks=False))
+        except OSError:
+            continue
+        below = [posixpath.join(place, name) for name in names if not name.startswith(".") and name not in _NO_CODE]
+        seen += len(below)
+        yield from below
+        if place.count("/") < _DEEPEST - 2:
+            waiting += below
+
+
+_NO_CODE = ("__pycache__", "node_modules", "outputs", "venv", "env")
+
+
+def _is_package(folder: Path) -> bool:
+    try:
+        return any(name.endswith(".py") for name in os.listdir(folder))
+    except OSError:
+        return False
+
+
+def _has(place: Path, module: str) -> bool:
+    path = os.path.join(place, *module.split("."))
+    return os.path.isfile(f"{path}.py") or os.path.isdir(path)
+
+
+def _installed(module: str, run: Run) -> str:
+    """Where the package is there, and only the part is not."""
+    if "." not in module:
+        return ""
+    versions = {_plain(name): version for name, _, version in (each.partition("==") for each in run.packages)}
+    package = package_of(module.split(".")[0])
+    version = versions.get(_plain(package))
+    if version is None:
+        return ""
+    return (
+        f"{package} {version} is installed, and it has no `{module}`: the script is for another version. "
+        f"Pin the version that it was written for: {package}==VERSION"
+    )
+
+
+def package_of(module: str) -> str:
+    """The package that brings a module: by the longest name that is known, else of the same name."""
+    parts = module.split(".")
+    for count in range(len(parts), 0, -1):
+        known = PACKAGES.get(".".join(parts[:count]))
+        if known is not None:
+            return known
+    return parts[0]
+
+
+_AZUREML = (
+    "`%s` is of Azure's own SDK. Inside a run Holdfast stands in for `azureml.logging` only: for the rest, "
+    "`import holdfast` has log, upload and current_run; or add azureml-core to the packages."
+)
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """`file` is that of the packages, `python` the path of the user's own Python where it is known here."""
+
+    file: str
+    python: str
+
+
+def _record(folders: RunFolders, run: Run) -> _Recorded:
+    """As the run was submitted."""
+    try:
+        written = str(folders.configuration(run.run_id)["run_configuration"]["conda_dependencies_file"])
+    except (HoldfastError, LookupError, TypeError):
+        written = CONDA_FILE
+    try:
+        command: Any = folders.plan(run.run_id).get("command")
+        python = command.get("python") if isinstance(command, Mapping) else ""
+    except HoldfastError:
+        python = ""
+    return _Recorded(split_parts(written)[0], python if isinstance(python, str) else "")
+
+
+def _to_add(root: Path, recorded: _Recorded, module: str, run: Run) -> str:
+    package = package_of(module)
+    if not package:
+        return f"No package on the index brings `{module}`: its own page says how to install it."
+    same = _plain(package) == _plain(module.split(".")[0])
+    brings = f"there is no `{module}`" if same else f"there is no `{module}`, which the package {package} brings"
+    if run.environment is None:
+        whose = "the image" if run.image is not None else "your own Python"
+        where = f" ({recorded.python})" if recorded.python and run.image is None else ""
+        first = f"The target `{run.submission.target}` runs on {whose}{where}, where {brings}. "
+        install = f"{pasted(recorded.python)} -m pip install {pasted(package)}" if recorded.python else ""
+        add = _where_to_add(root, recorded.file, package)
+        build = f"To have an environment built: {add}, and submit with -d {pasted(_file_of(root, recorded.file))}"
+        return f"{first}Install it there: {install}\n{build}" if install else f"{first}{build}"
+    extra = _extra_with(root, recorded.file, package)
+    if extra:
+        return f"In the environment {brings}. The project has it in the extra `{extra}`: --extra {pasted(extra)}"
+    add = _where_to_add(root, recorded.file, package)
+    return f"In the environment {brings}. {add[:1].upper()}{add[1:]}"
+
+
+def _file_of(root: Path, file: str) -> str:
+    """Where packages are to be named: the run's file, or one to write."""
+    if os.path.isfile(root / file):
+        return file
+    return next((each for each in _USUAL if os.path.isfile(root / each)), "requirements.txt")
+
+
+_USUAL = ("uv.lock", "pyproject.toml", "requirements.txt", "environment.yml", *SETUP_FILES)
+
+
+def _where_to_add(root: Path, written: str, package: str) -> str:
+    file = _file_of(root, written)
+    name = posixpath.basename(file)
+    if name == "uv.lock":
+        return f"add it: uv add {pasted(package)}"
+    if name == "pyproject.toml":
+        return f'add "{package}" to `dependencies` in {file}'
+    if name in SETUP_FILES:
+        return f"add {package} to `install_requires` in {file}"
+    if name.endswith((".yml", ".yaml")):
+        return f"add `- {package}` below `- pip:` in {file}"
+    return f"add a line to {file}: {package}"
+
+
+def _extra_with(root: Path, file: str, package: str) -> str:
+    """The extra of the project that names the package; empty for none."""
+    if posixpath.basename(file) not in ("uv.lock", "pyproject.toml"):
+        return ""
+    from holdfast.project.pyproject import extras_in
+
+    wanted = _plain(re.split(r"[<=]", package)[0])
+    every = extras_in(root, posixpath.join(posixpath.dirname(file), "pyproject.toml"))
+    return next((name for name, names in every.items() if wanted in names), "")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

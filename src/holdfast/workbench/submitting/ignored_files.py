@@ -1,0 +1,92 @@
+"""Before a run: which ignored files ship all the same, and a word about those that stay here. Each group is named once
+in a project; on a terminal the user says whether it ships."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Generator, Iterator, Sequence
+
+from holdfast.errors import UsageError
+from holdfast.frozen import replace
+from holdfast.project.include_wishes import as_typed, checked_include
+from holdfast.shown_text import pasted
+from holdfast.snapshots.ignored_answers import read_answers, write_answers
+from holdfast.snapshots.ignored_groups import Ignored, IgnoredGroup, find_ignored, options, summary
+from holdfast.snapshots.include_globs import Include
+from holdfast.snapshots.take import Snapshot
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.named_file import is_script
+from holdfast.workbench.submitting.run_plan import Intent
+from holdfast.workbench.submitting.submit_request import SubmitRequest
+
+NOT_NOW, ALWAYS, NEVER = "no", "yes, with all runs of this project", "no, and never ask here again"
+
+
+def included(intent: Intent) -> Include:
+    """What the command line, the run configuration and an earlier answer name."""
+    _refuse_expanded(intent.request)
+    typed = tuple(checked_include(each, intent.job.folder) for each in intent.request.include)
+    agreed = () if intent.request.prepare_only else read_answers(intent.project.state_directory).shipped
+    return Include(typed, intent.configuration.run.include, agreed)
+
+
+def _refuse_expanded(request: SubmitRequest) -> None:
+    """`--include data/* train.py`: the shell makes the second file of `data/` the script, and all others arguments."""
+    folder = os.path.dirname(request.include[-1]) if request.include else ""
+    words = (request.script or "", *request.arguments)
+    rest = list(itertools.dropwhile(lambda word: os.path.dirname(word) == folder, words))
+    if folder and len(rest) < len(words) and rest and is_script(rest[0]):
+        raise UsageError(
+            "The shell put the names of files in the place of the glob after --include.",
+            f"Quote it: holdfast submit --include {pasted(f'{folder}/*')} {pasted(rest[0])}",
+        )
+
+
+def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[events.Event, None, tuple[str, ...]]:
+    """Name the groups that were not named before. Globs of those that the user wants shipped from now on: the snapshot
+    has to be taken again with them."""
+    project, answers = intent.project, read_answers(intent.project.state_directory)
+    if answers.is_quiet:
+        return ()
+    ignored = find_ignored(project.root, snapshot.paths, answers.named)
+    if not ignored.groups:
+        return ()
+    entries = {entry for each in ignored.groups for entry in each.entries}
+    answers = replace(answers, named=answers.named | entries)
+    small = [each for each in ignored.groups if not each.is_large]
+    reply = yield from _tell(ignored, small, intent.job.folder, context)
+    globs = [glob for each in small for glob in each.globs] if reply == ALWAYS else []
+    answers = replace(answers, shipped=(*answers.shipped, *globs), is_quiet=reply == NEVER)
+    if reply is not None and not write_answers(project.state_directory, answers):
+        yield events.Warned("The answer could not be written down.", f"Look at the disk of {project.state_directory}.")
+    yield from _confirmed(globs, reply)
+    return tuple(globs)
+
+
+def _tell(
+    ignored: Ignored, small: Sequence[IgnoredGroup], folder: str, context: Context
+) -> Generator[events.Event, None, str | None]:
+    """The user's reply; None if there was none."""
+    for group in ignored.groups:
+        if group.is_large:
+            words = f"{as_typed(group.data_folder, folder)}:{group.data_folder}"
+            yield events.Noted(f"{summary([group])}. To send the folder once per machine: --data {pasted(words)}")
+    if not small:
+        return NOT_NOW
+    globs = [glob for each in small for glob in each.globs]
+    them = "it" if sum(each.count for each in small) == 1 else "them"
+    text = summary(small, ignored.is_part)
+    if context.choose is None:
+        yield events.Noted(f"{text}. To ship {them}: {options(globs, folder)}")
+        return NOT_NOW
+    return context.choose(f"{text}. Ship {them}?", (NOT_NOW, ALWAYS, NEVER))
+
+
+def _confirmed(globs: Sequence[str], reply: str | None) -> Iterator[events.Event]:
+    if globs:
+        lines = ", ".join(f"`/{glob.removeprefix('/')}`" for glob in globs)
+        yield events.Noted(f"Shipped from now on. To stop that, write into .amlignore: {lines}")
+    elif reply == NEVER:
+        yield events.Noted("This project's ignored files are not named again. `--include GLOB` ships some.")
