@@ -23,22 +23,24 @@ CASES = Path(__file__).resolve().parents[1] / "cases" / "repositories"
 DESCRIPTION = "case.json"
 BESIDE = "beside"
 """A folder of a case: what lies next to the repository, not in it."""
-_KEYS = frozenset(("packages", "commands", "here", "varies", "differ", "soak", "lock"))
+_KEYS = frozenset(("packages", "commands", "instead", "here", "varies", "differ", "soak", "lock"))
 _INSTALLS = re.compile(r"(uv )?pip3? install |python3? -m pip install |uv sync|conda ")
 _CACHES = (".git", ".holdfast", "__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".venv")
-_RUN_FOLDER = re.compile(r"/[^\s'\"]*?/runs/[0-9a-f]{32}/[\w.-]+_\d{13}/work(/above/[\w.-]+)?")
+_RUN_FOLDER = re.compile(r"/[^\s'\"]*?/runs/[0-9a-f]{32}/[\w.-]+_\d{13}/work((/above)+/[\w.-]+)?")
 _TERMINAL = struct.pack("HHHH", 24, 80, 0, 0)
 
 
 @dataclass(frozen=True)
 class Step:
-    """A line of the README, typed in `folder`, relative to the top. `options`: of `submit`."""
+    """A line of the README, typed in `folder`, relative to the top. `options`: of `submit`. `by_hand`: what is typed
+    without it, if that is something else."""
 
     command: str
     folder: str
     options: tuple[str, ...] = ()
     is_here: bool = False
     """Typed on this machine in both ways, without `submit`."""
+    by_hand: str = ""
 
     @property
     def has_terminal(self) -> bool:
@@ -96,8 +98,8 @@ def read(folder: Path) -> Repository:
 def _repository(folder: Path, about: dict[str, Any]) -> Repository:
     steps = tuple(_steps((folder / "README.md").read_text(encoding="utf-8"), about))
     assert steps, f"{folder.name}: README.md has no `console` block with commands"
-    named = {*about.get("commands", {}), *about.get("here", ())}
-    unknown = named - {step.command for step in steps}
+    named = {*about.get("commands", {}), *about.get("instead", {}), *about.get("here", ())}
+    unknown = named - {step.by_hand or step.command for step in steps}
     assert not unknown, f"{folder.name}: README.md has no command {sorted(unknown)}"
     texts = {key: tuple(about.get(key, ())) for key in ("packages", "varies", "differ")}
     return Repository(folder, steps, is_soak=bool(about.get("soak")), has_lock=bool(about.get("lock")), **texts)
@@ -105,6 +107,7 @@ def _repository(folder: Path, about: dict[str, Any]) -> Repository:
 
 def _steps(readme: str, about: dict[str, Any]) -> Iterator[Step]:
     commands: dict[str, str] = about.get("commands", {})
+    instead: dict[str, str] = about.get("instead", {})
     here: list[str] = about.get("here", [])
     folder = "."
     for command in _typed(readme):
@@ -112,7 +115,8 @@ def _steps(readme: str, about: dict[str, Any]) -> Iterator[Step]:
             folder = os.path.normpath(os.path.join(folder, command[3:]))
         elif not _INSTALLS.match(command):
             options = tuple(commands.get(command, "").split())
-            yield Step(command, folder, options, is_here=command in here)
+            typed = instead.get(command, command)
+            yield Step(typed, folder, options, command in here, "" if typed == command else command)
 
 
 def _typed(readme: str) -> Iterator[str]:
@@ -136,7 +140,7 @@ def by_hand(step: Step, top: Path, environment: Mapping[str, str]) -> Outcome:
 def _type(step: Step, top: Path, environment: Mapping[str, str]) -> tuple[int, str]:
     """Both streams are one, as in a run, and Python writes to them in turn."""
     done = subprocess.run(
-        ["bash", "-c", step.command],
+        ["bash", "-c", step.by_hand or step.command],
         cwd=top / step.folder,
         env={**environment, "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
@@ -152,7 +156,7 @@ def _type_on_terminal(step: Step, top: Path, environment: Mapping[str, str]) -> 
     fcntl.ioctl(follower, termios.TIOCSWINSZ, _TERMINAL)
     data = b""
     with subprocess.Popen(
-        ["bash", "-c", step.command],
+        ["bash", "-c", step.by_hand or step.command],
         cwd=top / step.folder,
         env=dict(environment),
         stdin=follower,

@@ -62,17 +62,6 @@ def ask(question: SshQuestion) -> str | None:
         return None
 
 
-def ask_line(question: str) -> str | None:
-    """What the person at the terminal types; None at the end of input."""
-    from holdfast.cli import terminal
-
-    terminal.clear_line()
-    line = terminal.ask(question)
-    if not line:
-        terminal.notice("")
-    return line or None
-
-
 def _confirm(question: SshQuestion) -> str:
     """`yes`, the fingerprint itself, or `no`. ssh compares a fingerprint with the key, too."""
     from holdfast.cli import terminal

@@ -73,6 +73,7 @@ def test_the_nearest_folder_with_a_file_counts_then_that_of_the_script(tmp_path)
     assert find_packages(tmp_path, PackagesWish(script="examples/mnist/main.py")) == found
     assert find_packages(tmp_path, PackagesWish(folder="examples")) == ()
     write(tmp_path, requirements_txt="attrs\n")
+    assert find_packages(tmp_path, PackagesWish(folder="examples/mnist")) == found
     assert find_packages(tmp_path, PackagesWish(script="examples/mnist/main.py")) == ("requirements.txt",)
 
 

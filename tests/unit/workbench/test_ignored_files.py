@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from holdfast.snapshots.warnings import Amount
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
-from holdfast.workbench.submitting.ignored_files import included, offer
+from holdfast.workbench.submitting.ignored_files import ALWAYS, NEVER, NOT_NOW, included, offer
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.run_plan import Intent
 from holdfast.workbench.submitting.submit_request import SubmitRequest
@@ -37,7 +37,7 @@ class Submitting:
     """A user in a project with ignored files."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.state = root, own_state(root)
+        self.root, self.state, self.asked = root, own_state(root), list[str]()
         for name in ("train.py", "chars/prepare.py", "chars/train.bin", "chars/meta.pkl", "w/a.pt", ".env"):
             self.write(name)
         (root / ".gitignore").write_text("*.bin\n*.pkl\nw/\n.env\n")
@@ -55,10 +55,16 @@ class Submitting:
     def say(self, *include: str, answers: list[str | None] | None = None, folder: str = "") -> Said:
         """`answers`: of a user at the terminal; None: there is none."""
         intent = self.intent(*include, folder=folder)
-        ask: Callable[[str], str | None] | None = None if answers is None else lambda _: answers.pop(0)
-        context = replace(Context(self.root / "home", {}, self.root, self.root), ask_line=ask)
+        context = Context(self.root / "home", {}, self.root, self.root)
+        context = replace(
+            context, choose=None if answers is None else lambda question, _: self.answer(question, answers)
+        )
         snapshot = take_snapshot(self.root, self.state, None, Selection({}, included(intent)))
         return _heard(offer(intent, snapshot, context))
+
+    def answer(self, question: str, answers: list[str | None]) -> str | None:
+        self.asked.append(question)
+        return answers.pop(0)
 
     def shipped(self) -> Include:
         return included(self.intent())
@@ -108,32 +114,32 @@ def test_a_glob_that_the_shell_replaced_is_refused_before_the_wrong_script_runs(
 
 
 def test_yes_ships_the_groups_with_every_run(user):
-    said = user.say(answers=["what?", " Yes\n"])
+    said = user.say(answers=[ALWAYS])
     assert said.globs == ("chars/*", "/w/")
     assert said.texts[-1].endswith("write into .amlignore: `/chars/*`, `/w/`")
     assert user.shipped() == Include(agreed=("chars/*", "/w/"))
     assert user.say() == Said([])
 
 
-@pytest.mark.parametrize("answer", ["no", "N", "\n"])
-def test_no_is_remembered_for_these_files(user, answer):
-    assert not user.say(answers=[answer]).globs
+def test_no_is_remembered_for_these_files(user):
+    assert user.say(answers=[NOT_NOW]) == Said([])
     assert user.shipped() == Include()
-    assert user.say(answers=[]).texts == []
+    user.say(answers=[])
     user.write("new.bin")
-    assert user.say(answers=["no"]).texts[0].startswith("1 ignored file stays here: new.bin")
+    user.say(answers=[NOT_NOW])
+    assert user.asked[1] == "1 ignored file stays here: new.bin, 1 B. Ship it?"
 
 
 def test_never_is_remembered_for_all_files(user):
-    user.say(answers=["never"])
+    user.say(answers=[NEVER])
     user.write("new.bin")
     assert user.say(answers=[]) == Said([])
 
 
-@pytest.mark.parametrize("answers", [[None], ["?", "?", "?"]])
-def test_without_an_answer_the_run_goes_on_and_it_is_asked_again(user, answers):
-    assert not user.say(answers=answers).globs
-    assert user.say(answers=["no"]).texts
+def test_without_an_answer_the_run_goes_on_and_it_is_asked_again(user):
+    assert user.say(answers=[None]) == Said([])
+    user.say(answers=[NOT_NOW])
+    assert len(user.asked) == 2
 
 
 def test_a_large_folder_is_offered_as_data_and_nothing_is_asked_of_it(user, monkeypatch):
@@ -146,7 +152,7 @@ def test_a_large_folder_is_offered_as_data_and_nothing_is_asked_of_it(user, monk
 
 def test_an_answer_that_cannot_be_written_down_counts_for_this_run_only(user, monkeypatch):
     monkeypatch.setattr("holdfast.workbench.submitting.ignored_files.write_answers", lambda *_: False)
-    said = user.say(answers=["yes"])
+    said = user.say(answers=[ALWAYS])
     assert "The answer could not be written down." in said.texts
     assert said.globs == ("chars/*", "/w/")
     assert read_answers(user.state).named == frozenset()

@@ -46,13 +46,25 @@ def said(root: Path, module: str, run: Run = BUILT, file: str = "requirements.tx
         (lacking("x") + "Traceback\ntorch.distributed.elastic.ChildFailedError: \n====\n", "x"),
         (lacking("apex") + "training without apex\n", ""),
         (lacking("apex") + "Traceback\nValueError: 3\n", ""),
-        (lacking("m" * 500), ""),
+        (lacking("m" * 5000), ""),
+        (lacking(".x"), ""),
+        (lacking("x..y"), ""),
         ("No module named 'x'\n", ""),
         ("", ""),
     ],
 )
 def test_only_the_module_that_ended_the_run_is_meant(text, module):
     assert missing_module(text) == module
+
+
+def test_what_was_printed_before_is_not_taken_for_a_missing_file(root, tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "functional.py").write_text("")
+    said(root, "x")
+    folder = root.parent / "state" / "runs" / SUBMISSION.run_id
+    (folder / "driver_log").write_text(f"{tmp_path}/lib/functional.py:377: UserWarning: slow\n{lacking('six')}")
+    sentence = missing_file_sentence(root, RunFolders(folder.parents[1]), BUILT)
+    assert sentence.endswith("requirements.txt: six")
 
 
 @pytest.mark.parametrize(

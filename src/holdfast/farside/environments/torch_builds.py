@@ -7,6 +7,7 @@ import re
 from typing import Dict, NamedTuple, Optional, Sequence
 
 from holdfast.farside.environments.drivers import EnvironmentMachine
+from holdfast.farside.environments.installer_errors import NETWORK
 
 CPU, AUTO = "cpu", "auto"
 INDEX = "download.pytorch.org"
@@ -67,8 +68,10 @@ def said_of_kept(build: TorchBuild) -> str:
 
 
 def said_of_unreachable(build: TorchBuild, why: str) -> str:
-    what = "This machine has no GPU, but PyTorch's index of builds for the CPU (%s) gave none: %s." % (INDEX, why)
-    return "%s So %s is installed with %d packages for CUDA." % (what, build, build.nvidia)
+    """`why` uv found no other; in short where the index did not answer."""
+    reason = "cannot be reached" if any(each in why.lower() for each in NETWORK) else "has none that fits: %s" % why
+    what = "This machine has no GPU, but PyTorch's index of builds for the CPU (%s) %s." % (INDEX, reason)
+    return "%s So %s is installed, with %d packages for CUDA." % (what, build, build.nvidia)
 
 
 def said_of_locked(build: TorchBuild) -> str:

@@ -9,8 +9,13 @@ from pathlib import Path
 
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Reason, Run
+from holdfast.snapshots.inclusion import lines_to_ship
 from holdfast.workbench.following.missing_input import missing_input_sentence
-from holdfast.workbench.following.missing_module import missing_module_sentence, missing_program_sentence
+from holdfast.workbench.following.missing_module import (
+    missing_module_sentence,
+    missing_program_sentence,
+    since_missing_module,
+)
 
 _TAIL = 16384
 
@@ -24,14 +29,12 @@ def missing_file_sentence(
     if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
         return ""
     text = _tail(folders.path(run.run_id) / "driver_log")
-    found = missing_input_sentence(root, folders, run, text, environment)
+    found = missing_input_sentence(root, folders, run, since_missing_module(text), environment)
     return found or missing_module_sentence(root, folders, run, text)
 
 
 def way_in(root: Path, relative: str, environment: Mapping[str, str] | None = None) -> str:
     """What to do so that a path that a rule leaves out ships after all."""
-    from holdfast.snapshots.inclusion import lines_to_ship
-
     match lines_to_ship(root, relative, environment):
         case ():
             return "No rule can let it in: copy it to another place in the project."

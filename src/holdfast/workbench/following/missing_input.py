@@ -30,6 +30,8 @@ from holdfast.written_files import path_at_home
 
 _RUNS, _QUESTIONS = 50, 5
 """So many earlier runs are searched, and so often git is asked."""
+_INSTALLED = "site-packages"
+"""In the paths of installed packages, which warnings and tracebacks name."""
 _OF_THE_SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr", "var")
 
 
@@ -81,6 +83,8 @@ class _Search:
         place = os.path.normpath(self._root / self._run.submission.folder / name)
         parts = place.strip("/").split("/")
         if "\0" in name or len(parts) < 2 or parts[0] in _OF_THE_SYSTEM or is_secret(parts[-1]):
+            return ""
+        if _INSTALLED in parts:
             return ""
         if not os.path.exists(place) or os.path.commonpath((place, self._root)) == os.fspath(self._root):
             return ""

@@ -21,9 +21,7 @@ from holdfast.workbench.submitting.named_file import is_script
 from holdfast.workbench.submitting.run_plan import Intent
 from holdfast.workbench.submitting.submit_request import SubmitRequest
 
-_ALWAYS, _NO, _NEVER = ("y", "yes"), ("n", "no", ""), ("never",)
-_QUESTION = "Ship them with all runs of this project? (yes/No/never)"
-_TRIES = 3
+NOT_NOW, ALWAYS, NEVER = "no", "yes, with all runs of this project", "no, and never ask here again"
 
 
 def included(intent: Intent) -> Include:
@@ -59,8 +57,8 @@ def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[eve
     answers = replace(answers, named=answers.named | entries)
     small = [each for each in ignored.groups if not each.is_large]
     reply = yield from _tell(ignored, small, intent.job.folder, context)
-    globs = [glob for each in small for glob in each.globs] if reply in _ALWAYS else []
-    answers = replace(answers, shipped=(*answers.shipped, *globs), is_quiet=reply in _NEVER)
+    globs = [glob for each in small for glob in each.globs] if reply == ALWAYS else []
+    answers = replace(answers, shipped=(*answers.shipped, *globs), is_quiet=reply == NEVER)
     if reply is not None and not write_answers(project.state_directory, answers):
         yield events.Warned("The answer could not be written down.", f"Look at the disk of {project.state_directory}.")
     yield from _confirmed(globs, reply)
@@ -70,35 +68,25 @@ def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[eve
 def _tell(
     ignored: Ignored, small: Sequence[IgnoredGroup], folder: str, context: Context
 ) -> Generator[events.Event, None, str | None]:
-    """The user's reply; empty where nobody can be asked, None if there was none."""
+    """The user's reply; None if there was none."""
     for group in ignored.groups:
         if group.is_large:
             words = f"{as_typed(group.data_folder, folder)}:{group.data_folder}"
             yield events.Noted(f"{summary([group])}. To send the folder once per machine: --data {pasted(words)}")
     if not small:
-        return ""
+        return NOT_NOW
     globs = [glob for each in small for glob in each.globs]
     them = "it" if sum(each.count for each in small) == 1 else "them"
-    if context.ask_line is None:
-        yield events.Noted(f"{summary(small, ignored.is_part)}. To ship {them}: {options(globs, folder)}")
-        return ""
-    yield events.Noted(f"{summary(small, ignored.is_part)}.")
-    for _ in range(_TRIES):
-        line = context.ask_line(_QUESTION if them == "them" else _QUESTION.replace("them", them))
-        if line is None:
-            return None
-        reply = line.strip().lower()
-        if reply in (*_ALWAYS, *_NO, *_NEVER):
-            return reply
-        yield events.Noted("Answer yes, no or never.")
-    return None
+    text = summary(small, ignored.is_part)
+    if context.choose is None:
+        yield events.Noted(f"{text}. To ship {them}: {options(globs, folder)}")
+        return NOT_NOW
+    return context.choose(f"{text}. Ship {them}?", (NOT_NOW, ALWAYS, NEVER))
 
 
 def _confirmed(globs: Sequence[str], reply: str | None) -> Iterator[events.Event]:
     if globs:
         lines = ", ".join(f"`/{glob.removeprefix('/')}`" for glob in globs)
-        yield events.Noted(f"They ship from now on. To stop that, write into .amlignore: {lines}")
-    elif reply in _NEVER:
+        yield events.Noted(f"Shipped from now on. To stop that, write into .amlignore: {lines}")
+    elif reply == NEVER:
         yield events.Noted("This project's ignored files are not named again. `--include GLOB` ships some.")
-    elif reply == "n" or reply == "no":
-        yield events.Noted("They stay here. `--include GLOB` ships some for one run.")

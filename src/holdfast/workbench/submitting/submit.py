@@ -14,6 +14,7 @@ from holdfast.frozen import replace
 from holdfast.history.run_folder import RunFolders
 from holdfast.installed_programs import find_program
 from holdfast.plan import EarlierRun
+from holdfast.project.compute import SUFFIX as TARGET_SUFFIX
 from holdfast.project.configuration import Configuration
 from holdfast.project.earlier_wish import EarlierWish
 from holdfast.project.folder import (
@@ -54,7 +55,9 @@ def dry_run(project: Project, request: SubmitRequest, context: Context) -> Itera
     from holdfast.workbench.submitting.launch import rehearse
 
     looking = replace(context, only_looks=True)
-    yield from rehearse(_read(project, request, looking), looking)
+    intent = _read(project, request, looking)
+    yield from _packages_news(intent)
+    yield from rehearse(intent, looking)
 
 
 def submit(
@@ -100,12 +103,21 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
         yield events.Noted(f"`{request.script}` can be left out: holdfast submit {pasted(request.arguments[0])} …")
     for name in recorded_secrets(request.how.variables):
         yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
+    target = intent.configuration.target
+    hidden = intent.project.configuration_folders.hidden(target.name, TARGET_SUFFIX)
+    if hidden is not None:
+        yield events.Noted(f"The target `{target.name}` is this project's, in {target.file}, not yours in {hidden}.")
     yield from (events.Warned(each) for each in intent.job.cautions)
     yield from (events.Noted(each) for each in intent.job.notes)
-    of_run, has_image = request.environment.of_run, intent.product.container.has_image
-    yield from packages_news(intent.configuration, intent.project, of_run is not None, has_image)
-    if of_run is not None and not has_image:
+    yield from _packages_news(intent)
+    of_run = request.environment.of_run
+    if of_run is not None and not intent.product.container.has_image:
         yield from _about_no_image(intent, of_run)
+
+
+def _packages_news(intent: Intent) -> Iterator[events.Event]:
+    is_of_run = intent.request.environment.of_run is not None
+    yield from packages_news(intent.configuration, intent.project, is_of_run, intent.product.container.has_image)
 
 
 def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
