@@ -132,7 +132,7 @@ def test_its_files_are_listed_as_deep_as_files_can_have_a_name_at_home_and_the_r
     assert {"work/outputs/d/d/x", "uploads/d/d/x", "uploads/" + "d/" * 150 + "x"} <= found
     assert max(each.count("/") for each in found) < 250
     assert problems and all("folders deep" in each for each in problems)
-    assert ["outputs/d/x", 0] in written(WorkingTree(str(folder)), 1 << 62)
+    assert ["outputs/d/x", 0] in written(WorkingTree(str(folder)), 1 << 62, {})
     assert size_freed(str(folder)) == 0
 
 

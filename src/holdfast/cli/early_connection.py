@@ -27,6 +27,8 @@ WITH_VALUE = frozenset(
         "--grace",
         "--secret",
         "--env",
+        "--from",
+        "--data",
         "--processes-per-node",
         "-p",
         "--parameter",

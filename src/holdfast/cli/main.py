@@ -111,6 +111,13 @@ GROUPS: Mapping[str, CommandEntry] = {
         },
         about="List, show, check, enter and remove the environments that runs are given.",
     ),
+    "data": CommandEntry(
+        "List and remove data that machines keep for runs.",
+        commands={
+            "list": CommandEntry("List a machine's data, last used first.", "data:list_command"),
+            "remove": CommandEntry("Remove data from a machine.", "data:remove_command"),
+        },
+    ),
     "runconfiguration": CommandEntry(
         "Create, list and delete run configurations.",
         commands={

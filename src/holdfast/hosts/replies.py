@@ -330,6 +330,37 @@ class Purged:
 
 
 @dataclass(frozen=True)
+class LeftFiles:
+    """What a run left that another can go on from: how many files, and their bytes."""
+
+    files: int
+    size: int
+
+
+@dataclass(frozen=True)
+class KeptData:
+    """Data that a host keeps. `names` are what people called it, `used` is the host's time; `users` have not ended."""
+
+    digest: str
+    names: tuple[str, ...]
+    files: int
+    size: int
+    used: Seconds
+    users: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SeenData:
+    """What lies on a host anyway; `digest` is of names, sizes and times. Not `is_whole`: of the first files."""
+
+    path: str
+    files: int
+    size: int
+    digest: str
+    is_whole: bool
+
+
+@dataclass(frozen=True)
 class Bytes:
     """How many were removed."""
 

@@ -11,6 +11,8 @@ from holdfast.errors import UsageError, nearest
 from holdfast.frozen import dataclass, field
 from holdfast.project.compute import compute_names
 from holdfast.project.credentials import looks_secret
+from holdfast.project.data_wishes import KEY as DATA
+from holdfast.project.data_wishes import DataWish, read_data
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
 from holdfast.project.gpu_wishes import KEYS as GPU_KEYS
 from holdfast.project.gpu_wishes import GpuWishes, read_wishes, render_wishes
@@ -43,6 +45,7 @@ KEYS = (
     "GraceTime",
     "Outputs",
     "OutputsLimit",
+    DATA,
     "Include",
     *GPU_KEYS,
 )
@@ -71,6 +74,7 @@ class RunConfiguration:
     grace_time: float | None = None
     outputs: tuple[str, ...] = ()
     outputs_limit: int | None = None
+    data: tuple[DataWish, ...] = ()
     include: tuple[str, ...] = ()
     gpu: GpuWishes = GpuWishes()
     ignored: tuple[str, ...] = ()
@@ -120,6 +124,7 @@ def examine_runconfig(
         grace_time=_duration(fields, "GraceTime", least=0.0),
         outputs=_globs(fields, "Outputs", "checkpoints/", checked_glob),
         outputs_limit=_limit(fields),
+        data=read_data(fields),
         include=_globs(fields, "Include", "data/", checked_include),
         gpu=read_wishes(fields),
         ignored=tuple(key for key in DATA_KEYS if fields.document.entry(key)),
@@ -158,6 +163,8 @@ def render_runconfig(configuration: RunConfiguration) -> str:
         lines += ["Include:", *(f"  - {render_scalar(as_typed(each))}" for each in configuration.include)]
     if configuration.outputs_limit is not None:
         lines.append(f"OutputsLimit: {render_limit(configuration.outputs_limit)}")
+    if configuration.data:
+        lines += [f"{DATA}:", *(f"  - {render_scalar(str(each))}" for each in configuration.data)]
     lines += render_wishes(configuration.gpu)
     return "\n".join(lines) + "\n"
 

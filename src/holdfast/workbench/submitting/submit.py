@@ -11,8 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.frozen import replace
+from holdfast.history.run_folder import RunFolders
 from holdfast.installed_programs import find_program
+from holdfast.plan import EarlierRun
 from holdfast.project.configuration import Configuration
+from holdfast.project.earlier_wish import EarlierWish
 from holdfast.project.folder import (
     CONFIGURATION_FOLDER,
     Project,
@@ -24,6 +27,7 @@ from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
+from holdfast.workbench.submitting.chosen_data import with_data
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job, find_job, not_found
 from holdfast.workbench.submitting.named_file import PYTHONS
@@ -131,6 +135,8 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     if request.how.variables:
         variables = {**configuration.run.environment_variables, **dict(request.how.variables)}
         configuration = replace(configuration, run=replace(configuration.run, environment_variables=variables))
+    if request.given.data or configuration.run.data:
+        configuration = with_data(configuration, request.given.data, project, context)
     job = find_job(project, request, configuration, context)
     if job.is_notebook and request.environment.of_run is None:
         job, configuration = _with_kernel(job, configuration, project)
@@ -143,7 +149,16 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     else:
         project = ensure_identity(project, context.user_home)
         ensure_state_directory(project, context.user_home)
-    return Intent(project, request, configuration, job, product)
+    return Intent(project, request, configuration, job, product, earlier=_earlier(project, request.given.earlier))
+
+
+def _earlier(project: Project, wish: EarlierWish | None) -> EarlierRun | None:
+    """The run that is meant. Raises UsageError where there is none, or more than one."""
+    if wish is None:
+        return None
+    folders = RunFolders(project.state_directory)
+    run_id = folders.resolve(wish.run)
+    return EarlierRun(run_id, folders.submission(run_id).project_id, wish.path)
 
 
 def _with_kernel(job: Job, configuration: Configuration, project: Project) -> tuple[Job, Configuration]:
