@@ -11,6 +11,7 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.frozen import replace
 from holdfast.project.configuration import load_configuration
+from holdfast.project.data_wishes import DataWish
 from holdfast.snapshots import ignored_groups
 from holdfast.snapshots.ignored_answers import read_answers
 from holdfast.snapshots.include_globs import Include
@@ -111,6 +112,16 @@ def test_a_glob_that_the_shell_replaced_is_refused_before_the_wrong_script_runs(
     assert raised.value.hint == "Quote it: holdfast submit --include 'chars/*' train.py"
     meant = SubmitRequest("chars/prepare.py", ("chars/train.bin", "--to", "x.py"), include=("chars/meta.pkl",))
     assert included(replace(user.intent(), request=meant)).typed == ("chars/meta.pkl",)
+
+
+def test_a_folder_that_the_run_gets_as_data_is_not_named(user):
+    intent = user.intent()
+    run = replace(intent.configuration.run, data=(DataWish("/sets/w", "w"),))
+    intent = replace(intent, configuration=replace(intent.configuration, run=run))
+    snapshot = take_snapshot(user.root, user.state, None, Selection({}))
+    (text,) = _heard(offer(intent, snapshot, Context(user.root / "home", {}, user.root, user.root))).texts
+    assert "chars" in text
+    assert "w/" not in text
 
 
 def test_yes_ships_the_groups_with_every_run(user):

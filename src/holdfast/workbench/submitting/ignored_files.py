@@ -51,8 +51,11 @@ def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[eve
     if answers.is_quiet:
         return ()
     ignored = find_ignored(project.root, snapshot.paths, answers.named)
-    if not ignored.groups:
+    targets = [f"{each.target}/" for each in intent.configuration.run.data]
+    groups = [each for each in ignored.groups if not any(f"{each.folder}/".startswith(target) for target in targets)]
+    if not groups:
         return ()
+    ignored = replace(ignored, groups=tuple(groups))
     entries = {entry for each in ignored.groups for entry in each.entries}
     answers = replace(answers, named=answers.named | entries)
     small = [each for each in ignored.groups if not each.is_large]
