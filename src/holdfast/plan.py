@@ -126,6 +126,8 @@ class EnvironmentPlan:
     secrets: tuple[str, ...]
     packages: str | None = None
     """The manifest of packages that are sent along; the host then asks no index."""
+    projects: tuple[str, ...] = ()
+    """Folders of the project, relative to it, whose packages the script imports from where they lie."""
 
 
 DIRECT = "direct"

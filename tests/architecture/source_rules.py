@@ -78,6 +78,7 @@ FROM_THE_FAR_SIDE = {
     "environments": (
         "environments.installer_errors",
         "environments.drivers",
+        "environments.torch_builds",
         "environments.locks",
         "environments.pins",
         "environments.settings",

@@ -162,7 +162,7 @@ class Installed:
 @dataclass(frozen=True)
 class ResolutionTarget:
     """What packages have to be for. `python` None: there is none that fits, `found` names those there are. `lock`: the
-    one that the host would take, `built`: it has such an environment."""
+    one that the host would take, `built`: it has such an environment. `without_gpu`: it surely has no GPU."""
 
     platform: str
     python: tuple[str, str] | None
@@ -170,6 +170,7 @@ class ResolutionTarget:
     driver: str | None
     lock: Mapping[str, Any] | None
     built: bool
+    without_gpu: bool = False
 
 
 @dataclass(frozen=True)

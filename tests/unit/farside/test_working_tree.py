@@ -47,6 +47,9 @@ def test_a_run_of_an_earlier_version_has_its_project_in_the_working_folder_itsel
     )
     (tmp_path / "plan.json").write_text('{"run": "iris_1"}')
     assert tree_of(str(tmp_path)).place == ""
+    (tmp_path / "plan.json").unlink()
+    (tmp_path / "plan.json").write_text(json.dumps({"place": PLACE}))
+    assert tree_of(str(tmp_path)).place == PLACE, "what is remembered is of another plan"
 
 
 @pytest.mark.parametrize("name", ["above/0/x", "above/5/x", "above/x", "above", "above/1/../x"])

@@ -129,7 +129,7 @@ def test_ignored_files_that_ship_are_read_and_written_as_they_were(tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        *("OutputsLimit: much", "OutputsLimit: 500", "Outputs: [/tmp]", "Outputs: [../x]", "Outputs: ['', a]"),
+        *("OutputsLimit: much", "OutputsLimit: 500", "Outputs: [/tmp]", "Outputs: [x/../y]", "Outputs: ['', a]"),
         *("Include: [/tmp]", "Include: [~/x]", "Include: [../x]", "Include: ['']"),
     ],
 )

@@ -105,7 +105,9 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
     share = _share(target.native_shared_directory, project, is_here)
     shown = Text((*share.parts, "/")) if container is None else text(container.share)
     interpreter = _interpreter(intent, environment is not None, context)
-    given = given_variables(intent.configuration, project.name, (identity.run_id, identity.generation), shown)
+    projects = environment.projects if environment is not None else ()
+    ids = (identity.run_id, identity.generation)
+    given = given_variables(intent.configuration, project.name, ids, shown, projects)
     given |= {} if intent.earlier is None else {"HOLDFAST_FROM": text(intent.earlier.run)}
     given |= project_variables(project.root, intent.product.is_this_system)
     given |= path_variables(interpreter, environment is not None, configuration.run.environment_variables, context)
