@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.given_files import GivenData, GoneOnFrom
 from holdfast.history.run_folder import RunFolders
-from holdfast.model import Ending, GivenData, GoneOnFrom, Reason, Run, Status, Submission
+from holdfast.model import Ending, Reason, Run, Status, Submission
 from holdfast.project.include_wishes import checked_include
 from holdfast.snapshots import ignored_groups
 from holdfast.snapshots.ignore import begin_listing
