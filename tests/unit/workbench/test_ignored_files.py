@@ -20,6 +20,7 @@ from holdfast.snapshots.warnings import Amount
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
+from holdfast.workbench.submitting.expanded_glob import refuse_expanded
 from holdfast.workbench.submitting.ignored_files import ALWAYS, NEVER, NOT_NOW, included, offer
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.run_plan import Intent
@@ -104,14 +105,14 @@ def test_what_ships_already_is_not_named(user):
     assert "chars" not in text
 
 
-def test_a_glob_that_the_shell_replaced_is_refused_before_the_wrong_script_runs(user):
+def test_a_glob_that_the_shell_replaced_is_refused_before_the_wrong_script_runs():
     words = ("chars/prepare.py", ("chars/train.bin", "train.py", "--rate", "1"))
     expanded = SubmitRequest(*words, include=("chars/meta.pkl",))
     with pytest.raises(UsageError) as raised:
-        included(replace(user.intent(), request=expanded))
+        refuse_expanded(expanded)
     assert raised.value.hint == "Quote it: holdfast submit --include 'chars/*' train.py"
     meant = SubmitRequest("chars/prepare.py", ("chars/train.bin", "--to", "x.py"), include=("chars/meta.pkl",))
-    assert included(replace(user.intent(), request=meant)).typed == ("chars/meta.pkl",)
+    refuse_expanded(meant)
 
 
 def test_a_folder_that_the_run_gets_as_data_is_not_named(user):
