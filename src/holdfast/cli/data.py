@@ -14,8 +14,8 @@ from holdfast.hosts.host import Host
 from holdfast.hosts.replies import KeptData
 from holdfast.presenting.lines import Column, clock_time
 from holdfast.project.quantities import format_size
-from holdfast.workbench.environments.inventory import host_of_target
 from holdfast.workbench.machines import data_inventory
+from holdfast.workbench.reach.named_machines import host_of_target
 
 _SHOWN = 12
 """Characters of a digest: enough to name it."""

@@ -19,7 +19,7 @@ from holdfast.cli import terminal
 from holdfast.cli.early_connection import AHEAD
 from holdfast.cli.output_format import CliCommand, Group
 from holdfast.errors import ExitCode
-from holdfast.frozen import dataclass, field
+from holdfast.frozen import dataclass, field, replace
 from holdfast.presenting.lines import error_line
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def _run(arguments: list[str], switches: terminal.Switches, ahead: Ahead | None)
         from click.shell_completion import shell_complete
 
         importlib.import_module("holdfast.cli.completion")  # how names are quoted
-        return shell_complete(tree, {}, "holdfast", "_HOLDFAST_COMPLETE", instruction)
+        return shell_complete(tree, {"obj": switches}, "holdfast", "_HOLDFAST_COMPLETE", instruction)
     context = tree.make_context("holdfast", arguments, obj=switches)
     context.meta[AHEAD] = ahead
     with context:
@@ -303,7 +303,7 @@ def _report(problem: BaseException, switches: terminal.Switches) -> int:
             return ExitCode.USAGE
         case _:
             line, code = error_line(problem)
-            terminal.show(line)
+            terminal.show(replace(line, remedy=terminal.about_same_project(line.remedy, switches)))
             return code
 
 
@@ -349,7 +349,7 @@ _PLACES = {
 }
 
 
-@click.command("completion", cls=CliCommand)
+@click.command("completion", cls=CliCommand, has_project=False)
 @click.argument("shell", type=click.Choice(list(_PLACES)))
 def completion_command(shell: str) -> None:
     """Print the completion script for a shell.

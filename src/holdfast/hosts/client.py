@@ -263,9 +263,9 @@ class Client:
         """The Python of a login shell; empty where it has none of its own."""
         return self._value("login-python", "python", str)
 
-    def has_python(self, python: str) -> str:
-        """Why that Python cannot be used; empty where it can."""
-        return self._value("has-python", "why", str, {"python": python})
+    def has_python(self, python: str, start: bool = False) -> replies.FoundPython:
+        """Whether that Python can be used; with `start` it is started, and says its version."""
+        return self._request("has-python", replies.FoundPython, {"python": python, "start": start})
 
     def after_logout(self) -> replies.LogoutRules:
         return self._request("after-logout", replies.LogoutRules)

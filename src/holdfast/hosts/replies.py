@@ -198,6 +198,14 @@ class Platform:
     libc: str
 
 
+@dataclass(frozen=True)
+class FoundPython:
+    """`why` it cannot be used; empty where it can."""
+
+    why: str
+    version: str
+
+
 class FarProject(NamedTuple):
     """A project that has runs on a host; `name` is empty where none of them says it."""
 

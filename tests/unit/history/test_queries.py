@@ -101,7 +101,6 @@ def test_a_run_has_the_keys_of_the_original_and_our_own(archive):
         "data": [],
         "terminal": False,
         "folder": "",
-        "terminal": False,
         "run_configuration": "local",
         "target": "local",
         "target_type": "local",

@@ -83,7 +83,7 @@ OPERATIONS: Dict[str, Operation] = {
     "authorize": Operation("operations.authorized_keys", "authorize", ("line",)),
     "deauthorize": Operation("operations.authorized_keys", "deauthorize", ("key", "made")),
     "login-python": Operation("operations.login_python", "login_python"),
-    "has-python": Operation("operations.login_python", "has_python", ("python",)),
+    "has-python": _message("operations.login_python", "has_python", "python", "start?"),
     "after-logout": Operation("operations.logout", "after_logout"),
     "start-by": Operation("operations.logout", "start_by", ("start",)),
     "prove-begin": Operation("operations.logout", "begin", ("token",)),

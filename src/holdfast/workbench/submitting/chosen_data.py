@@ -22,7 +22,7 @@ def with_data(
     wishes, target = in_force(from_here, configuration.run.data), configuration.target.name
     for wish in wishes:
         if wish.place and wish.place != target:
-            valid = compute_names(project.root)
+            valid = compute_names(project.configuration_folders)
             if wish.place not in valid:
                 raise UnknownName("compute target", wish.place, valid)
             raise ProjectError(

@@ -25,7 +25,7 @@ from holdfast.project.runconfig import RunConfiguration
 from holdfast.snapshots.editable import editable_warnings
 from holdfast.snapshots.git_files import revision
 from holdfast.snapshots.store import LookingStore, ObjectStore
-from holdfast.snapshots.take import Selection, Snapshot, take_snapshot
+from holdfast.snapshots.take import Selection, Snapshot, SnapshotListener, take_snapshot
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import writer_lock
 from holdfast.workbench.following.session import Session
@@ -158,14 +158,16 @@ def _in_background(
     """Take the snapshot in a thread, so that a large one can tell how far it is."""
     done: list[Snapshot] = []
     failed: list[BaseException] = []
-    progress = [(0, 0)]
+    progress, much = [(0, 0)], list[events.ReadingMuch]()
 
     def tell(files: int, size: int) -> None:
         progress[0] = (files, size)
 
+    listener = SnapshotListener(tell, lambda tree: much.append(events.ReadingMuch(str(project.root), tree)))
+
     def take() -> None:
         try:
-            done.append(take_snapshot(project.root, project.state_directory, tell, selection, store=store))
+            done.append(take_snapshot(project.root, project.state_directory, listener, selection, store=store))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             failed.append(error)
 
@@ -173,6 +175,7 @@ def _in_background(
     worker.start()
     while worker.is_alive():
         worker.join(0.5)
+        yield from (much.pop() for _ in tuple(much))
         if worker.is_alive():
             yield events.SnapshotProgressed(*progress[0])
     if failed:

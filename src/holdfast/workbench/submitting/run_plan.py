@@ -105,12 +105,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
     share = _share(target.native_shared_directory, project, is_here)
     shown = Text((*share.parts, "/")) if container is None else text(container.share)
     interpreter = _interpreter(intent, environment is not None, context)
-    projects = environment.projects if environment is not None else ()
-    ids = (identity.run_id, identity.generation)
-    given = given_variables(intent.configuration, project.name, ids, shown, projects)
-    given |= {} if intent.earlier is None else {"HOLDFAST_FROM": text(intent.earlier.run)}
-    given |= project_variables(project.root, intent.product.is_this_system)
-    given |= path_variables(interpreter, environment is not None, configuration.run.environment_variables, context)
+    given = _variables(intent, identity, shown, environment, interpreter, context)
     grace = next(each for each in (request.grace, run.grace_time, _DEFAULT_GRACE) if each is not None)
     return Plan(
         run=identity.run_id,
@@ -141,6 +136,24 @@ def place_of_project(name: str) -> str:
     plain = plain.encode("utf-8", "replace")[:_LONGEST_NAME].decode("utf-8", "ignore")
     is_usual = plain.strip(". ") and reserved_path([plain]) is None
     return "/".join((*(["above"] * LEVELS_ABOVE), plain if is_usual else "project"))
+
+
+def _variables(
+    intent: Intent,
+    identity: Identity,
+    shown: Text,
+    environment: EnvironmentPlan | None,
+    interpreter: Text,
+    context: Context,
+) -> dict[str, Text]:
+    """Of the script. `shown`: where it finds the shared folder."""
+    project, configuration = intent.project, intent.configuration
+    projects = environment.projects if environment is not None else ()
+    ids, own = (identity.run_id, identity.generation), configuration.run.environment_variables
+    given = given_variables(configuration, project.name, ids, shown, projects)
+    given |= {} if intent.earlier is None else {"HOLDFAST_FROM": text(intent.earlier.run)}
+    given |= project_variables(project.root, intent.product.is_this_system)
+    return given | path_variables(interpreter, environment is not None, own, context)
 
 
 def asked_gpus(typed: GpuWishes, configuration: Configuration) -> GpuRequest:

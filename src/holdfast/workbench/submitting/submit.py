@@ -14,6 +14,7 @@ from holdfast.frozen import replace
 from holdfast.history.run_folder import RunFolders
 from holdfast.installed_programs import find_program
 from holdfast.plan import EarlierRun
+from holdfast.project.compute import SUFFIX as TARGET_SUFFIX
 from holdfast.project.configuration import Configuration
 from holdfast.project.earlier_wish import EarlierWish
 from holdfast.project.folder import (
@@ -102,6 +103,10 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
         yield events.Noted(f"`{request.script}` can be left out: holdfast submit {pasted(request.arguments[0])} …")
     for name in recorded_secrets(request.how.variables):
         yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
+    target = intent.configuration.target
+    hidden = intent.project.configuration_folders.hidden(target.name, TARGET_SUFFIX)
+    if hidden is not None:
+        yield events.Noted(f"The target `{target.name}` is this project's, in {target.file}, not yours in {hidden}.")
     yield from (events.Warned(each) for each in intent.job.cautions)
     yield from (events.Noted(each) for each in intent.job.notes)
     yield from _packages_news(intent)
