@@ -21,6 +21,7 @@ RANKS = {
     "shown_text": 1,
     "whole_files": 1,
     "written_files": 1,
+    "given_files": 1,
     "codec": 1,
     "model": 2,
     "plan": 3,
@@ -77,6 +78,7 @@ FROM_THE_FAR_SIDE = {
     "environments": (
         "environments.installer_errors",
         "environments.drivers",
+        "environments.torch_builds",
         "environments.locks",
         "environments.pins",
         "environments.settings",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.project.packages_search import read_environment_spec
 from holdfast.project.pyproject import parse_toml, read_pyproject
+from holdfast.project.setup_files import read_wishes
 
 pytestmark = pytest.mark.time_limit(40, "what looks through all of the text for each does not end")
 
@@ -34,6 +36,21 @@ def test_thousands_of_sources(tmp_path):
     spec, _ = read_pyproject(tmp_path, "pyproject.toml")
     assert spec is not None
     assert len(spec.pip) == 20_000
+
+
+def test_thousands_of_lines_about_one_folder(tmp_path):
+    extras = "".join(f"a{number} = ['b{number}']\n" for number in range(5_000))
+    (tmp_path / "pyproject.toml").write_text(f"[project]\nname='x'\n[project.optional-dependencies]\n{extras}")
+    (tmp_path / "r.txt").write_text("".join(f"-e .[a{number}]\n" for number in range(5_000)))
+    spec, problems = read_environment_spec(tmp_path, "r.txt")
+    assert spec is not None, problems
+    assert len(spec.pip) == 5_000
+
+
+def test_names_that_are_added_to_each_other_for_ever(tmp_path):
+    lines = "".join(f"A{number + 1} = A{number} + A{number}\n" for number in range(5_000))
+    (tmp_path / "setup.py").write_text(f"A0 = ['x']\n{lines}setup(install_requires=A4999)")
+    assert not read_wishes(tmp_path).is_whole
 
 
 @pytest.mark.parametrize("text", ["a." * 450_000 + "a = 1", 2 * f'["{" " * 450_000}"]\n'], ids=["parts", "spaces"])

@@ -62,6 +62,8 @@ def test_a_plan_is_written_as_it_always_was():
             "by": "",
         },
         "engine": {"name": "direct"},
+        "earlier": None,
+        "data": [],
         "place": "",
     }
     assert written(plan) == expected
@@ -94,6 +96,7 @@ def test_a_plan_with_a_container_and_an_environment_is_written_as_it_always_was(
         "tools": ["t"],
         "secrets": ["TOKEN"],
         "packages": "cd",
+        "projects": [],
     }
     assert found["container"] == {
         "program": "docker",

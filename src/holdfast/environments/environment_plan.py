@@ -67,6 +67,7 @@ def plan_environment(
         uv=uv,
         tools=(),
         secrets=(),
+        projects=tuple(each.folder for each in spec.projects if each.folder),
     )
 
 

@@ -3,6 +3,7 @@ where the files are."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -16,7 +17,7 @@ from holdfast.codec import decode
 from holdfast.environments.environment_plan import FORMAT, Lock
 from holdfast.environments.uv_folder import uv_folder
 from holdfast.errors import NotAvailable, PreparationError
-from holdfast.farside.environments import drivers
+from holdfast.farside.environments import drivers, torch_builds
 from holdfast.farside.environments.installer_errors import NETWORK, explain
 from holdfast.farside.environments.locks import package_lines, torch_backend, without_notes
 from holdfast.farside.environments.pins import differences, narrowed, pins, summary_of
@@ -34,11 +35,12 @@ _NO_WHEEL = ("no usable wheels", "no wheels with a matching", "building source d
 @dataclass(frozen=True)
 class ForeignMachine:
     """What packages are chosen for: `platform` as the far side names it, `python` a full version, `driver` that of
-    NVIDIA's GPUs, if there is one."""
+    NVIDIA's GPUs, if there is one; `is_without_gpu`: it surely has none."""
 
     platform: str
     python: str
     driver: str = ""
+    is_without_gpu: bool = False
 
     def __str__(self) -> str:
         return f"{self.platform} with Python {self.python}"
@@ -74,11 +76,28 @@ def resolve_for(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -
             fitting = replace(uv, variables={**uv.variables, "UV_CUDA_DRIVER_VERSION": machine.driver})
             backend = "auto"
             text = _compiled(machine, plan, fitting, ["--torch-backend", backend])
+        elif _may_be_for_the_cpu(text, machine, plan, uv):
+            with contextlib.suppress(PreparationError):  # then the usual build is there, and is said to be
+                quickly = replace(uv, variables={**uv.variables, **torch_builds.QUICKLY})
+                text = _compiled(machine, plan, quickly, ["--torch-backend", torch_builds.CPU])
+                backend = torch_builds.CPU
     else:
         text = ""
     lock = {"format": FORMAT, "spec": plan.spec, "platform": machine.platform, "python": machine.python}
     made = lock | {"requirements": text, "conda": [], "backend": backend}
     return _exactly(made, dict(plan.locks[0])) if plan.exact else made
+
+
+def _may_be_for_the_cpu(text: str, machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -> bool:
+    wanted = [text for text, _ in (*plan.requirements, *plan.constraints)]
+    is_chosen = torch_builds.is_chosen(plan.options, wanted, dict(uv.variables))
+    return not is_chosen and not plan.exact and brings_needless_cuda(text, machine)
+
+
+def brings_needless_cuda(requirements: str, machine: ForeignMachine) -> bool:
+    """Whether a build of PyTorch for CUDA is among them that the machine has no use for."""
+    found = drivers.EnvironmentMachine(is_without_gpu=machine.is_without_gpu)
+    return torch_builds.is_needless(torch_builds.build_among(package_lines(requirements)), found)
 
 
 def _exactly(made: dict[str, Any], wanted: dict[str, Any]) -> Lock:
@@ -129,7 +148,7 @@ def _compiled(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer, mor
             _write(folder / _LIMITS, [text for text, _ in plan.constraints])
             words += ["--constraint", _LIMITS]
         if plan.locks and not plan.upgrade:
-            known = pins(str(plan.locks[0]["requirements"]))
+            known = torch_builds.public_versions(pins(str(plan.locks[0]["requirements"])))
             _write(folder / _LOCK, [f"{name}=={version}" for name, version in sorted(known.items())])
         _run(uv, folder, [*words, *_arguments(machine, plan)], plan, machine)
         return (folder / _LOCK).read_text(encoding="utf-8")

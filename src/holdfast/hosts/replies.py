@@ -162,7 +162,7 @@ class Installed:
 @dataclass(frozen=True)
 class ResolutionTarget:
     """What packages have to be for. `python` None: there is none that fits, `found` names those there are. `lock`: the
-    one that the host would take, `built`: it has such an environment."""
+    one that the host would take, `built`: it has such an environment. `without_gpu`: it surely has no GPU."""
 
     platform: str
     python: tuple[str, str] | None
@@ -170,6 +170,7 @@ class ResolutionTarget:
     driver: str | None
     lock: Mapping[str, Any] | None
     built: bool
+    without_gpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,14 @@ class Platform:
 
     architecture: str
     libc: str
+
+
+@dataclass(frozen=True)
+class FoundPython:
+    """`why` it cannot be used; empty where it can."""
+
+    why: str
+    version: str
 
 
 class FarProject(NamedTuple):
@@ -327,6 +336,37 @@ class Purged:
 
     removed: int
     kept: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LeftFiles:
+    """What a run left that another can go on from: how many files, and their bytes."""
+
+    files: int
+    size: int
+
+
+@dataclass(frozen=True)
+class KeptData:
+    """Data that a host keeps. `names` are what people called it, `used` is the host's time; `users` have not ended."""
+
+    digest: str
+    names: tuple[str, ...]
+    files: int
+    size: int
+    used: Seconds
+    users: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SeenData:
+    """What lies on a host anyway; `digest` is of names, sizes and times. Not `is_whole`: of the first files."""
+
+    path: str
+    files: int
+    size: int
+    digest: str
+    is_whole: bool
 
 
 @dataclass(frozen=True)

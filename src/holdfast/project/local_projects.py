@@ -18,26 +18,48 @@ from holdfast.project.pyproject import is_project, read_pyproject
 from holdfast.project.requirements import RequirementLines, RequirementSource, read_python_version
 from holdfast.project.setup_files import SetupWishes, read_wishes
 
+_MOST = 200
+"""Folders that are read: each line may name another one, or other parts of it."""
 Read = tuple[EnvironmentSpec | None, list[Problem]]
 
 
 def with_projects(root: Path, spec: EnvironmentSpec, problems: list[Problem]) -> Read:
     """The spec with what the folders that it names depend on, and those that these name."""
     known: dict[str, LocalProject] = {}
-    waiting = list(spec.projects)
+    waiting = _by_folder(spec.projects)
+    reads = 0
     while waiting:
         each = waiting.pop(0)
-        if each.folder in known and set(each.parts) <= set(known[each.folder].parts):
+        before = known.get(each.folder)
+        if before is not None and set(each.parts) <= set(before.parts):
             continue
-        known[each.folder] = each
-        found, more = read_project(root, each)
+        parts = (*before.parts, *each.parts) if before is not None else each.parts
+        known[each.folder] = replace(each, parts=tuple(dict.fromkeys(parts)))
+        reads += 1
+        if reads > _MOST:
+            message = f"more than {_MOST} folders are asked for"
+            return None, [
+                *problems,
+                Problem(each.file, each.line, "", message, "Name the packages that they depend on."),
+            ]
+        found, more = read_project(root, known[each.folder])
         problems = [*problems, *more]
         if found is None:
             return None, problems
-        waiting += found.projects
+        waiting += _by_folder(found.projects)
         if not spec.locked:  # then every package is listed, with its hashes
             spec = _merged(spec, found)
     return replace(spec, projects=tuple(known.values())), problems
+
+
+def _by_folder(projects: Iterable[LocalProject]) -> list[LocalProject]:
+    """Each folder once, with all parts of it that are wanted."""
+    parts: dict[str, dict[str, None]] = {}
+    first: dict[str, LocalProject] = {}
+    for each in projects:
+        first.setdefault(each.folder, each)
+        parts.setdefault(each.folder, {}).update(dict.fromkeys(each.parts))
+    return [replace(each, parts=tuple(parts[folder])) for folder, each in first.items()]
 
 
 def read_project(root: Path, wanted: LocalProject) -> Read:

@@ -14,6 +14,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,14 @@ class _PyprojectFile:
         for key in keys:
             found = found.get(key, {}) if isinstance(found, Mapping) else {}
         return found if isinstance(found, Mapping) else {}
+
+    @cached_property
+    def sources(self) -> Table:
+        """Where packages come from, by their normalised names."""
+        found: dict[str, object] = {}
+        for name, each in self.table("tool", "uv", "sources").items():
+            found.setdefault(normalised(name), each)
+        return found
 
     def place(self, written: str, key: str, constrains: bool = False) -> RequirementSource:
         """A TOML parser tells no lines: the first one that has the words, between quotes if there is one."""
@@ -202,12 +211,9 @@ def _parts_of(file: _PyprojectFile) -> ProjectParts:
 
 
 def _take_line(file: _PyprojectFile, written: str, key: str) -> None:
-    sources: dict[str, object] = {}
-    for name, each in file.table("tool", "uv", "sources").items():
-        sources.setdefault(normalised(name), each)
     place = file.place(written, key)
     package = parse_package(written)
-    source = None if isinstance(package, Mistake) else _source(sources.get(package.name))
+    source = None if isinstance(package, Mistake) else _source(file.sources.get(package.name))
     if source is None or isinstance(package, Mistake):
         file.lines.take(written, place)
     else:

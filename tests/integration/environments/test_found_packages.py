@@ -35,4 +35,6 @@ def test_what_only_a_build_says_is_asked_where_the_environment_is_made(managed: 
 
     result = managed.submit("-d", "requirements.txt", "t.py")
     assert result.code == 0, result.err
+    again = managed.submit("--environment-of", "last", "t.py")
+    assert again.code == 0, again.err
     assert not list(managed.root.glob("lib/*.egg-info")), "the build ran in the project itself"

@@ -28,7 +28,8 @@ with open(here + "/asked", "a") as log:
 if os.path.exists(here + "/says"):
     sys.exit(open(here + "/says").read())
 old = "--torch-backend" in words
-lines = ["torch==2.3.0+cu118"] if old else ["torch==2.9.0", "nvidia-cuda-runtime-cu12==12.8.90"]
+build = "cpu" if "cpu" in words else "cu118"
+lines = ["torch==2.3.0+" + build] if old else ["torch==2.9.0", "nvidia-cuda-runtime-cu12==12.8.90"]
 target = words[words.index("--output-file") + 1]
 open(target, "w").write("" if target.endswith(".toml") else "\\n".join(lines) + "\\n")
 """
@@ -58,6 +59,14 @@ def test_a_build_of_pytorch_that_the_driver_there_does_not_run_is_not_chosen(uv)
     words = asked(uv)[-1][0]
     assert isinstance(words, list)
     assert words[words.index("--torch-backend") + 1] == "cu118"
+
+
+def test_a_machine_without_a_gpu_is_sent_the_build_for_the_cpu(uv):
+    without = replace(MACHINE, driver="", is_without_gpu=True)
+    lock = resolve_for(without, plan("torch"), uv)
+    assert (lock["requirements"], lock["backend"]) == ("torch==2.3.0+cpu\n", "cpu")
+    chosen = resolve_for(without, plan("torch==2.9.0+cu128"), uv)
+    assert (chosen["requirements"].splitlines()[0], chosen["backend"]) == ("torch==2.9.0", "")
 
 
 @pytest.mark.parametrize("driver", ["", "580.65.06"])

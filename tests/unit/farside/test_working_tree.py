@@ -75,7 +75,7 @@ def test_what_a_script_wrote_beside_the_project_is_listed_and_nothing_of_the_run
         file.write_text("1")
     (folder / "plan.json").write_text(json.dumps({"place": PLACE}))
     (folder / "journal.jsonl").write_text('{"t": 1, "e": "ready", "since": 1}\n')
-    assert [path for path, _ in written(tree, 1)] == [
+    assert [path for path, _ in written(tree, 1, {})] == [
         *("outputs/model", "own", "../iris.egg/a", "../logs/x", "../../up", "../../../../topmost"),
     ]
     message = {"project": "p", "run": "r", "roots": ["work/outputs", "work", "above"]}

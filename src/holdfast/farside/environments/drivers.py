@@ -4,9 +4,10 @@ import re
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.environments.fatbin import capability
-from holdfast.farside.machine.gpus import NO_DRIVER
+from holdfast.farside.machine.driver_states import NO_DRIVER
 
 Numbers = Tuple[int, ...]
+
 
 RUNS, NO_CODE, PTX_TOO_NEW, UNKNOWN = "runs", "no-code", "ptx-too-new", "unknown"
 _MINIMUM: Dict[Numbers, str] = {

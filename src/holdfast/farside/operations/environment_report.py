@@ -147,7 +147,7 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
     report = gpus.ask(inherited_environment())
     if message.get("container") is not None and not message["container"].get("gpus"):
         report = gpus.no_driver()
-    looked = Known(home, {"python": pin}, report, place)
+    looked = Known(home, {"python": pin, "packages": "those that are asked about"}, report, place)
     known = near[:1] if exact else [lock for lock in near if looked.fits(lock)]
     if not known:  # the host's own count where the project has none
         known = [lock for lock in read_locks(home, message["spec"]) if looked.fits(lock)]
@@ -165,6 +165,7 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
         "python": None if python is None else [python.path, python.version],
         "found": version_list(found),
         "driver": report["driver"],
+        "without_gpu": machine_of(report, platform, "").is_without_gpu,
         "lock": lock,
         "built": lock is not None
         and python is not None

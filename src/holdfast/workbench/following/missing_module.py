@@ -30,7 +30,7 @@ _ANOTHER_ERROR = re.compile(
 _OF_LAUNCHERS = ("ChildFailedError", "CalledProcessError")
 _DEEPEST = 3
 _MOST_FOLDERS = 2000
-_LONGEST_MODULE = 200
+_LONGEST_MODULE = 4096
 
 PACKAGES = {
     "apex": "",
@@ -90,6 +90,8 @@ def missing_module(text: str) -> str:
         if each not in _OF_LAUNCHERS:
             return ""
         has_launcher = True
+    if not all(last[1].rstrip(".").split(".")):
+        return ""
     is_last = not text[last.end() :].strip(" \t\r\n)'")
     return last[1].strip(".") if is_last or has_launcher else ""
 
@@ -202,7 +204,7 @@ def _installed(module: str, run: Run) -> str:
 def package_of(module: str) -> str:
     """The package that brings a module: by the longest name that is known, else of the same name."""
     parts = module.split(".")
-    for count in range(len(parts), 0, -1):
+    for count in (3, 2, 1):
         known = PACKAGES.get(".".join(parts[:count]))
         if known is not None:
             return known

@@ -102,6 +102,7 @@ def plan_environment_of_run(
         channels=_texts(before.get("channels")),
         conda=_pairs(before.get("conda")),
         secrets=tuple(secrets_of_run(project, run_id, configuration, context)),
+        projects=_texts(before.get("projects")),
     )
 
 

@@ -17,6 +17,7 @@ from holdfast.environments.environment_plan import Lock, is_lock, is_own, keep_l
 from holdfast.environments.foreign_resolution import (
     ForeignMachine,
     Installer,
+    brings_needless_cuda,
     index_variables,
     resolve_for,
     wheel_files,
@@ -63,12 +64,20 @@ def ship(
     if lock is None or not (is_enough or shipping.is_own(lock)):
         yield events.Doing(f"choosing packages for {there.machine}")
         lock = shipping.resolve(plan, lock, there.machine)
+        yield from _about_pytorch(str(lock["requirements"]), there.machine)
         there = shipping.ask(replace(plan, locks=(lock,), upgrade=False))
     settled = replace(plan, locks=(lock,), upgrade=False)
     will_build = intent.configuration.run.prepare_environment or intent.request.prepare_only
     if will_build and (plan.rebuild or not there.is_built):
         settled = replace(settled, packages=(yield from shipping.bring(settled, lock, there.machine)))
     return replace(intent, shipped=settled)
+
+
+def _about_pytorch(requirements: str, machine: ForeignMachine) -> Iterator[events.Event]:
+    if brings_needless_cuda(requirements, machine):
+        yield events.Noted("PyTorch is sent with its packages for CUDA, though that machine has no GPU.")
+    elif re.search(r"^torch==\S+\+cpu", requirements, re.MULTILINE):
+        yield events.Noted("PyTorch is sent as its build for the CPU: that machine has no GPU.")
 
 
 def send_packages(connection: Connection, manifest: str, context: Context) -> Iterator[events.Event]:
@@ -130,7 +139,8 @@ class _Shipping:
                 f"Check it: holdfast computetarget check {pasted(target.name)}",
             )
         lock = answer.lock if answer.lock is not None and is_lock(answer.lock) else None
-        return _There(ForeignMachine(answer.platform, answer.python[1], answer.driver or ""), lock, answer.built)
+        machine = ForeignMachine(answer.platform, answer.python[1], answer.driver or "", answer.without_gpu)
+        return _There(machine, lock, answer.built)
 
     def _container(self) -> dict[str, Any]:
         project = self._intent.project

@@ -44,9 +44,10 @@ def recorded_secrets(variables: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def given_variables(
-    configuration: Configuration, project_name: str, run: tuple[str, str], share: Text
+    configuration: Configuration, project_name: str, run: tuple[str, str], share: Text, projects: Sequence[str] = ()
 ) -> dict[str, Text]:
-    """The user's and Holdfast's own. `run` is its id and its generation."""
+    """The user's and Holdfast's own. `run` is its id and its generation; `projects` are folders that the environment's
+    plan names."""
     given = {name: text(value) for name, value in configuration.run.environment_variables.items()}
     own_path = configuration.run.environment_variables.get("PYTHONPATH", "")
     return {
@@ -68,7 +69,7 @@ def given_variables(
             Hole.FARSIDE,
             "/holdfast/farside/shim",
             f":{own_path}" if own_path else "",
-            *_of_local_projects(configuration),
+            *_paths_to(projects),
             Hole.PYTHONPATH,
         ),
     }
@@ -86,12 +87,12 @@ def project_variables(root: Path, is_this_system: bool) -> dict[str, Text]:
     return found
 
 
-def _of_local_projects(configuration: Configuration) -> Iterator[str | Hole]:
+def _paths_to(projects: Sequence[str]) -> Iterator[str | Hole]:
     """Folders below the project's top that its files of packages name (`-e ./lib`): as if they were installed."""
-    spec = configuration.environment
-    for each in spec.projects if spec is not None else ():
-        for folder in (each.folder, f"{each.folder}/src") if each.folder else ():
-            yield from (":", Hole.WORK, f"/{folder}")
+    for each in projects:
+        if ":" in each or ".." in each.split("/"):
+            continue  # no path can say the first, and no folder of the project is the second
+        yield from (":", Hole.WORK, f"/{each}", ":", Hole.WORK, f"/{each}/src")
 
 
 def path_variables(interpreter: Text, is_managed: bool, given: Mapping[str, str], context: Context) -> dict[str, Text]:
