@@ -98,6 +98,7 @@ def test_a_run_has_the_keys_of_the_original_and_our_own(archive):
         "arguments": ["--rate", "0.1"],
         "command": [],
         "folder": "",
+        "terminal": False,
         "run_configuration": "local",
         "target": "local",
         "target_type": "local",

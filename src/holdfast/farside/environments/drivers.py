@@ -4,11 +4,9 @@ import re
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.environments.fatbin import capability
+from holdfast.farside.machine.driver_states import NO_DRIVER
 
 Numbers = Tuple[int, ...]
-
-_NO_DRIVER = "no-driver"
-"""The state in a report of `machine/gpus.py`, which the near side does without."""
 
 RUNS, NO_CODE, PTX_TOO_NEW, UNKNOWN = "runs", "no-code", "ptx-too-new", "unknown"
 _MINIMUM: Dict[Numbers, str] = {
@@ -53,7 +51,7 @@ def machine_of(report: Dict[str, Any], platform: str, python: str) -> Environmen
         found = row.get("capability")
         known = (int(found[0]), int(found[1])) if found else None
         devices.append(GpuModel(str(row.get("name") or "the GPU"), known))
-    is_without = report.get("state") == _NO_DRIVER and not devices
+    is_without = report.get("state") == NO_DRIVER and not devices
     return EnvironmentMachine(platform, python, report.get("driver"), report.get("cuda"), tuple(devices), is_without)
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Iterable, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.gpu.devices import NAMED, OK, GpuDevice, devices
-from holdfast.farside.machine import gpus
+from holdfast.farside.machine import driver_states, gpus
 
 _MOST = 60
 MPS_SERVER = "nvidia-cuda-mps"
@@ -45,7 +45,7 @@ def occupied(report: gpus.Report, is_amd_watched: bool = False) -> Tuple[GpuDevi
     """The devices of the machine with the strangers on them. If no driver answers, those that can only be named;
     `is_amd_watched`: of these only AMD's, as devices that work."""
     found = [each for each in devices(report) if each.instance is None]
-    if not found and report["state"] == gpus.NO_DRIVER:
+    if not found and report["state"] == driver_states.NO_DRIVER:
         found = [GpuDevice(number, pci, name, state=NAMED) for number, (pci, name) in enumerate(gpus.name_others())]
     if is_amd_watched:
         ours = [each for each in found if each.name.startswith("AMD ")]

@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
+from holdfast.farside.machine.driver_states import FAILED, NO_DRIVER, OK, TIMED_OUT
 from holdfast.farside.system import foreign
 from holdfast.farside.system.children import Attendant, CannotStart, inherited_environment
 from holdfast.farside.system.files import names_in
@@ -17,7 +18,6 @@ from holdfast.farside.system.layout import ENTRY
 from holdfast.farside.system.programs import BRIEFLY, Program, collect
 from holdfast.farside.system.real_paths import real_path
 
-NO_DRIVER, OK, FAILED, TIMED_OUT = "no-driver", "ok", "failed", "timed-out"
 LIBRARY = "libnvidia-ml.so.1"
 TIMEOUT = 10.0
 RUN_TIMEOUT = 3.0

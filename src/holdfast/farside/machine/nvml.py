@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from holdfast.farside.machine import gpus
+from holdfast.farside.machine import driver_states, gpus
 from holdfast.farside.system import kernel
 from holdfast.farside.system.layout import READER_NAME
 
@@ -191,14 +191,14 @@ def _reports(environment: Dict[str, str]) -> Iterator[gpus.Report]:
     try:
         nvml = Nvml(environment)
         asking = _Asking()
-        report: gpus.Report = {"state": gpus.TIMED_OUT, "problem": "", "code": None}
+        report: gpus.Report = {"state": driver_states.TIMED_OUT, "problem": "", "code": None}
         report["driver"] = asking.value(nvml.text, "nvmlSystemGetDriverVersion")
         report["cuda"] = _version(asking.value(nvml.number, "nvmlSystemGetCudaDriverVersion"))
         report["devices"] = []
         for index in range(nvml.count()):
             yield dict(report, problem="GPU %d does not answer" % index)
             report["devices"].append(_device(nvml, index))
-        yield dict(report, state=gpus.OK)
+        yield dict(report, state=driver_states.OK)
     except NvmlError as error:
         yield gpus.failed(str(error), error.code)
     except OSError as error:

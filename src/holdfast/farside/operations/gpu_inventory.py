@@ -23,7 +23,7 @@ from holdfast.farside.gpu.devices import NAMED, devices
 from holdfast.farside.gpu.lease import registry
 from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState
 from holdfast.farside.gpu.occupants import Occupant, occupant, strangers, user_name, variable
-from holdfast.farside.machine import gpus
+from holdfast.farside.machine import driver_states, gpus
 from holdfast.farside.system import processes
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.layout import Home
@@ -40,7 +40,7 @@ def look(home: Home, message: Dict[str, Any]) -> Row:
     """`timeout` in the message: seconds for the driver."""
     timeout = min(max(float(message.get("timeout", gpus.TIMEOUT)), 0.1), _LONGEST)
     report = gpus.ask(inherited_environment(), timeout)
-    if report["state"] == gpus.NO_DRIVER:
+    if report["state"] == driver_states.NO_DRIVER:
         report = dict(report, devices=[_named(*each) for each in enumerate(gpus.name_others())])
     return answer(report, registry.read())
 

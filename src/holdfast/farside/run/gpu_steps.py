@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from holdfast.farside.gpu.request import ALL, GpuRequest, parse
-from holdfast.farside.machine import gpus
+from holdfast.farside.machine import driver_states, gpus
 from holdfast.farside.system.children import Attendant, CannotStart, inherited_environment
 from holdfast.farside.system.files import write_whole
 from holdfast.farside.system.journal import JournalWriter
@@ -99,7 +99,7 @@ class _Gpus:
         """Once more, while signals and requests are attended to. A driver that holds a process that asked it, for ever,
         is not asked again."""
         if self.question.abandoned - set(self.attendant.exits):
-            return dict(self.report, state=gpus.TIMED_OUT, problem="the driver holds a process that asked it")
+            return dict(self.report, state=driver_states.TIMED_OUT, problem="the driver holds a process that asked it")
         before, self.question = self.question, gpus.DriverQuestion(self.attendant, _unsaid)
         self.question.report = before.report  # until there is another
         self.question.abandoned |= before.abandoned
@@ -275,17 +275,19 @@ class DriverHeard(GpuStep):
             return False
         if self.request.gpus == ALL and not self._is_answered():
             return False
-        return self.report["state"] != gpus.OK or any(each["state"] == gpus.OK for each in self.report["devices"])
+        return self.report["state"] != driver_states.OK or any(
+            each["state"] == driver_states.OK for each in self.report["devices"]
+        )
 
     def _is_answered(self) -> bool:
         """Whether the driver works, perhaps after a while. If not, a run that asks for all goes on without a lease."""
-        if self.report["state"] == gpus.TIMED_OUT:
+        if self.report["state"] == driver_states.TIMED_OUT:
             self._gpus.tell_waiting("waiting for the GPUs: the driver does not answer")
             self._gpus.ask(_PATIENCE)
-        if self.report["state"] != gpus.OK:
+        if self.report["state"] != driver_states.OK:
             why = str(self.report["problem"]).rstrip(".") or "the driver does not work"
             self._gpus.note("The GPUs are not leased, and others may use them too: %s." % why)
-        return bool(self.report["state"] == gpus.OK)
+        return bool(self.report["state"] == driver_states.OK)
 
 
 class GpusLeased(GpuStep):

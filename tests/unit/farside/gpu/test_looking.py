@@ -14,7 +14,7 @@ import pytest
 from holdfast.farside.gpu.lease import registry
 from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState, Ticket
 from holdfast.farside.gpu.occupants import occupant
-from holdfast.farside.machine import gpus
+from holdfast.farside.machine import driver_states, gpus
 from holdfast.farside.operations import gpu_inventory
 from holdfast.farside.operations.gpu_inventory import answer
 from kit.waiting import wait_for
@@ -130,7 +130,7 @@ def test_options_of_commands_are_never_read(report_of):
 def test_a_device_of_another_maker_is_named_without_a_holder(home, monkeypatch):
     monkeypatch.setattr(gpus, "name_others", lambda: [("0000:03:00.0", "Intel Arc A770")])
     found = gpu_inventory.look(home, {})
-    assert found["state"] == gpus.NO_DRIVER
+    assert found["state"] == driver_states.NO_DRIVER
     (device,) = found["devices"]
     assert (device["name"], device["state"]) == ("Intel Arc A770", "named")
     assert (device["processes"], device["lease"]) == (None, None)

@@ -11,7 +11,7 @@ from holdfast.farside.gpu.gpu_facts import GpuFacts, is_hidden, seen
 from holdfast.farside.gpu.judge import reasons
 from holdfast.farside.gpu.judge.reasons import Blanks, Cause
 from holdfast.farside.gpu.request import ALL
-from holdfast.farside.machine import gpus
+from holdfast.farside.machine import driver_states
 
 
 def check(facts: GpuFacts) -> List[Cause]:
@@ -81,15 +81,15 @@ def missing(facts: GpuFacts) -> Optional[Cause]:
     if any(each.state == OK for each in facts.devices) or not facts.driver_state:
         return None
     broken = [each for each in facts.devices if each.state != NAMED]
-    if facts.driver_state == gpus.TIMED_OUT:
+    if facts.driver_state == driver_states.TIMED_OUT:
         return _failed(reasons.SILENT, facts, detail=facts.problem)
     if broken:
         return _failed(reasons.BROKEN, facts, detail=phrases.states(broken))
     if facts.devices:
         return _failed(reasons.NOT_WATCHED, facts)._replace(is_fatal=False)
-    if facts.driver_state == gpus.FAILED:
+    if facts.driver_state == driver_states.FAILED:
         return _failed(reasons.FAILING, facts, detail=facts.problem)
-    return _failed(reasons.NO_GPU if facts.driver_state == gpus.OK else reasons.NO_DRIVER, facts)
+    return _failed(reasons.NO_GPU if facts.driver_state == driver_states.OK else reasons.NO_DRIVER, facts)
 
 
 def blanks_of(facts: GpuFacts) -> Blanks:

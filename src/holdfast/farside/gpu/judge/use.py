@@ -21,7 +21,7 @@ from holdfast.farside.gpu.judge.reasons import (
     worded,
 )
 from holdfast.farside.gpu.samples import period
-from holdfast.farside.machine import gpus
+from holdfast.farside.machine import driver_states
 
 _LITTLE = 0.1
 _ENOUGH_LOOKS = 20
@@ -176,7 +176,9 @@ def _unavailable(case: Case) -> Optional[Verdict]:
     found = missing(case.facts)
     if found is None or any(each.looks for each in case.tallies.values()):
         return None
-    is_ordinary = found.reason in (reasons.NO_GPU, reasons.NO_DRIVER) and case.facts.driver_state != gpus.FAILED
+    is_ordinary = (
+        found.reason in (reasons.NO_GPU, reasons.NO_DRIVER) and case.facts.driver_state != driver_states.FAILED
+    )
     if is_ordinary and not case.facts.request.asked:
         return not_asked(case.facts)
     return _checked(_state(found.reason), found)
@@ -253,7 +255,7 @@ def _unknown(case: Case) -> Verdict:
     seconds, is_seldom = case.ended - case.started, len(case.during) < FEWEST_LOOKS
     # Until then a driver that is slow to wake cannot be told from one that does not answer.
     is_brief = is_seldom and seconds < case.patience
-    if facts.driver_state == gpus.TIMED_OUT or (end.is_stalled and not is_brief):
+    if facts.driver_state == driver_states.TIMED_OUT or (end.is_stalled and not is_brief):
         return answer(UNKNOWN, reasons.STALLED, blanks)
     if not end.is_known:
         return answer(UNKNOWN, reasons.SUPERVISOR_LOST, blanks)

@@ -12,7 +12,7 @@ from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState, Ticket,
 from holdfast.farside.gpu.occupants import strangers, user_name
 from holdfast.farside.gpu.phrases import memory, seconds
 from holdfast.farside.gpu.request import ALL, GpuRequest
-from holdfast.farside.machine import gpus
+from holdfast.farside.machine import driver_states
 from holdfast.farside.machine.gpus import Report
 from holdfast.farside.system.refusal import Refused
 
@@ -42,9 +42,9 @@ class Driver:
         self._since = None
 
     def _judge(self, report: Report, since: float) -> Optional[Report]:
-        if report["state"] == gpus.FAILED:
+        if report["state"] == driver_states.FAILED:
             raise failing(self._request, report)
-        if report["state"] != gpus.TIMED_OUT:
+        if report["state"] != driver_states.TIMED_OUT:
             self._since = None
             return report
         self._since = since
@@ -59,7 +59,7 @@ def _too_many(request: GpuRequest, report: Report, found: Sequence[GpuDevice], e
     asked = _asked(request)
     if not found:
         hint = "Run it where there is one, or without asking for GPUs."
-        if report["state"] == gpus.NO_DRIVER:
+        if report["state"] == driver_states.NO_DRIVER:
             return Refused("gpu", "This machine has no NVIDIA driver, and %s." % asked, hint)
         return Refused("gpu", "This machine has no GPU that works, and %s." % asked, hint)
     there = "%d GPU%s" % (len(found), "" if len(found) == 1 else "s")
