@@ -2,7 +2,7 @@
 # newer), make and git. Everything that is made lies in this folder: .venv, .cache, .demo.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check check-lint check-types check-architecture test test-kit test-fast mutants bench compare soak docs clean system-packages
+.PHONY: help setup demo check check-lint check-types check-architecture test compile-tests test-kit test-fast mutants bench compare soak docs clean system-packages
 
 export UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
@@ -41,8 +41,13 @@ check-types:
 check-architecture:
 	$(PYTEST) -q tests/architecture
 
-test: system-packages check ## Everything: check, then all tests, under 10 minutes
+test: system-packages setup ## Everything: check, then all tests, under 10 minutes
+	@$(MAKE) --no-print-directory -j 3 --output-sync=target check-lint check-types check-architecture compile-tests
 	$(PYTEST) -n 4 --dist worksteal -m "not soak" --ignore=tests/architecture
+
+# Once, and not by each worker: pytest rewrites the assertions of a test file when it first reads it. The run shows errors.
+compile-tests:
+	@$(PYTEST) -n 0 -qqq --collect-only -m "not soak" --ignore=tests/architecture > /dev/null || true
 
 test-kit: system-packages setup ## The tests of the tests' own kit and of the bench; notes that they pass
 	$(PYTEST) -n 3 --dist worksteal --kit -m "not soak"

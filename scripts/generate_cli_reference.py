@@ -13,14 +13,17 @@ import click
 from holdfast.cli.main import SHORT_FORMS, command_tree
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
-SHARED = ("--help", "--verbose", "--debug")
+SHARED = ("--help", "--verbose", "--debug", "--project")
 HEAD = """\
 # Commands
 
 Written by `make docs` from the commands themselves; do not edit.
 
 Every command has `--help`, `--verbose` (say more) and `--debug` (show where an error comes from, as does
-`HOLDFAST_DEBUG=1`). Data goes to stdout, all else to stderr. How commands end: [exit codes](exit-codes.md).
+`HOLDFAST_DEBUG=1`). Commands about a project have `--project DIR`: exactly that folder is the project then. Without
+it, it is the nearest folder with `aml_config`, else the top of the git repository, else the current folder.
+
+Data goes to stdout, all else to stderr. How commands end: [exit codes](exit-codes.md).
 """
 
 
@@ -88,7 +91,8 @@ def option_rows(context: click.Context) -> list[str]:
     rows = []
     for parameter in context.command.get_params(context):
         record = parameter.get_help_record(context)
-        if record and isinstance(parameter, click.Option) and parameter.opts[-1] not in SHARED:
+        is_shared = parameter.opts[-1] in SHARED and not parameter.expose_value  # `import` has its own --project
+        if record and isinstance(parameter, click.Option) and not is_shared:
             names, meaning = (cell.replace("|", "\\|") for cell in record)
             rows.append(f"| `{names}` | {' '.join(meaning.split())} |")
     return rows

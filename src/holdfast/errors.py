@@ -103,7 +103,7 @@ class ConfigurationError(HoldfastError):
         lines = [f"  {each}" for each in self.problems[:PROBLEMS_SHOWN]]
         if count > PROBLEMS_SHOWN:
             lines.append(f"  … and {count - PROBLEMS_SHOWN} more.")
-        super().__init__(f"{title} in the project's files:", more=lines)
+        super().__init__(f"{title} in configuration files:", more=lines)
 
 
 class ProjectError(HoldfastError):

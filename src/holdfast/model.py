@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from holdfast.codec import Between
 from holdfast.errors import ExitCode
 from holdfast.frozen import dataclass, field
+from holdfast.given_files import GivenData, GoneOnFrom
 from holdfast.shown_text import pasted
 from holdfast.written_files import FileSize, LeftThere, OutputWishes
 
@@ -268,15 +269,14 @@ class Submission:
     properties: Mapping[str, str] = field(default_factory=dict)
     sync_outputs: float | None = None
     """Seconds between two fetches of outputs while a client follows the run. None: they are fetched at its end."""
-    fetch_outputs: bool = True
-    """False: outputs stay on the host until the user asks for them."""
+    fetch_outputs: bool = True  # False: outputs stay on the host until the user asks for them
     output_wishes: OutputWishes = OutputWishes()
     command: tuple[str, ...] = ()
     """The words of the run, if they are more than a script's name and `arguments`."""
-    folder: str = ""
-    """Where it starts, relative to the project."""
-    terminal: bool = False
-    """Whether the command has a terminal."""
+    folder: str = ""  # where it starts, relative to the project
+    terminal: bool = False  # whether the command has one
+    earlier: GoneOnFrom | None = None
+    data: tuple[GivenData, ...] = ()
     format: int = RECORD_FORMAT
 
 

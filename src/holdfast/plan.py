@@ -147,6 +147,29 @@ class RunLimits:
 
 
 @dataclass(frozen=True)
+class EarlierRun:
+    """What the run goes on from: what the run `run` left at `path`, empty for all, in its folder on the host. Where it
+    is not there: `folders` at home on the same disk, each with its path in the working folder, or the manifest of what
+    was `sent`."""
+
+    run: str
+    project: str
+    path: str = ""
+    folders: tuple[tuple[Text, str], ...] = ()
+    sent: str | None = None
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """Data at `source` on the host, which the run finds at `target` in its working folder. `digest` names what was sent
+    to the host; empty for what lies there anyway."""
+
+    source: Text
+    target: str
+    digest: str = ""
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything the supervisor will do, printed by `--dry-run`. `run` and `project` are ids."""
 
@@ -168,6 +191,9 @@ class Plan:
     """None: the script sees the host as its user does."""
     gpu: GpuRequest = GpuRequest()
     engine: EnginePlan = EnginePlan()
+    earlier: EarlierRun | None = None
+    """None: it begins with the snapshot's files alone."""
+    data: tuple[DataFolder, ...] = ()
     place: str = ""
     """Where the project lies in the run's working tree: below its `work`, a few folders deep."""
     format: int = RECORD_FORMAT

@@ -21,6 +21,7 @@ RANKS = {
     "shown_text": 1,
     "whole_files": 1,
     "written_files": 1,
+    "given_files": 1,
     "codec": 1,
     "model": 2,
     "plan": 3,

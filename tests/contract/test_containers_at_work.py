@@ -24,6 +24,7 @@ from integration.docker.conftest import docker, docker_template, shared_docker  
 from integration.runs.conftest import end_what_is_left
 from kit.docker.images import PYTHON
 from kit.files import holding
+from kit.homes import furnish
 from kit.projects import project_at
 from kit.waiting import wait_for
 
@@ -68,7 +69,7 @@ def _ended(event: events.Event) -> Run:
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "docker":
         request.getfixturevalue("docker")  # DOCKER_HOST leads to it
-    root, home = tmp_path / "project", tmp_path / "home"
+    root, home = tmp_path / "project", furnish(tmp_path / "home", has_uv=False)
     (root / "aml_config").mkdir(parents=True)
     (root / "aml_config" / "local.compute").write_text(CONTAINERS[request.param])
     (root / "aml_config" / "local.runconfig").write_text("Target: local\nFramework: Python\n")

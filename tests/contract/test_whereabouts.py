@@ -26,6 +26,7 @@ from holdfast.workbench.records.cancel import cancel
 from holdfast.workbench.records.clean import Rubbish, clean
 from holdfast.workbench.submitting import submit
 from holdfast.workbench.submitting.submit_request import SubmitRequest
+from kit.homes import furnish
 from kit.laptops import NOON, Behind, Box, Laptop, ended, removed
 from kit.waiting import wait_for
 
@@ -78,7 +79,7 @@ def nodes(tmp_path: Path) -> Iterator[tuple[Box, Box]]:
     """Two machines that answer to one name, each with its own folder."""
     made = Box("login", tmp_path / "node1", "node1"), Box("login", tmp_path / "node2", "node2")
     for box in made:
-        box.folder.mkdir(parents=True)
+        furnish(box.folder, has_uv=False)
     yield made
     for box in made:
         box.open_gate()

@@ -45,6 +45,7 @@ def test_an_environment_is_built_once_and_reused(managed):
     assert built["packages"] == ["six==1.16.0"]
 
 
+@pytest.mark.soak
 def test_eight_runs_that_want_one_environment_build_it_once(managed):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda _: managed.submit("-c", "local", "t.py", timeout=120), range(8)))

@@ -9,6 +9,7 @@ from holdfast.environments.foreign_resolution import read_wheel_files
 from holdfast.errors import HoldfastError
 from holdfast.project.compute import read_compute
 from holdfast.project.conda_file import read_conda
+from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.folder import find_project
 from holdfast.project.pyproject import read_pyproject, read_uv_lock
 from holdfast.project.requirements import read_requirements
@@ -88,8 +89,8 @@ def project_readers(root: Path) -> Iterator[Reader]:
     (root / "aml_config").mkdir(parents=True)
     refusals = (HoldfastError,)
     configured: dict[str, Callable[[Path], object]] = {
-        "x.compute": lambda path: read_compute(root, "x"),
-        "x.runconfig": lambda path: read_runconfig(root, "x"),
+        "x.compute": lambda path: read_compute(ConfigurationFolders(root), "x"),
+        "x.runconfig": lambda path: read_runconfig(ConfigurationFolders(root), "x"),
         "x.yml": lambda path: (read_conda(root, "aml_config/x.yml"), read_spark(root, "aml_config/x.yml")),
     }
     for name, read in configured.items():

@@ -26,7 +26,7 @@ BESIDE = "beside"
 _KEYS = frozenset(("packages", "commands", "instead", "here", "varies", "differ", "soak", "lock"))
 _INSTALLS = re.compile(r"(uv )?pip3? install |python3? -m pip install |uv sync|conda ")
 _CACHES = (".git", ".holdfast", "__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".venv")
-_RUN_FOLDER = re.compile(r"/[^\s'\"]*?/runs/[0-9a-f]{32}/[\w.-]+_\d{13}/work(/above/[\w.-]+)?")
+_RUN_FOLDER = re.compile(r"/[^\s'\"]*?/runs/[0-9a-f]{32}/[\w.-]+_\d{13}/work((/above)+/[\w.-]+)?")
 _TERMINAL = struct.pack("HHHH", 24, 80, 0, 0)
 
 

@@ -62,6 +62,8 @@ def test_a_plan_is_written_as_it_always_was():
             "by": "",
         },
         "engine": {"name": "direct"},
+        "earlier": None,
+        "data": [],
         "place": "",
     }
     assert written(plan) == expected

@@ -6,15 +6,16 @@ A connection may begin with this before anything else is loaded (`early_connecti
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.cli.questions import asker, chooser
-from holdfast.errors import ConfigurationError, UnknownName
+from holdfast.errors import ConfigurationError, ProjectError, UnknownName
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import replace
-from holdfast.project.folder import Project, find_project
-from holdfast.workbench.reach.context import Context, read_context
+from holdfast.project.folder import Project
+from holdfast.workbench.reach.context import Context, project_of, read_context
 
 if TYPE_CHECKING:
     from holdfast.project.compute import ComputeTarget
@@ -22,13 +23,27 @@ if TYPE_CHECKING:
 
 def current_context() -> Context:
     """As the workbench reads it, with the person at the terminal, if there is one, to answer questions."""
-    return replace(read_context(), ask=asker(), choose=chooser())
+    return replace(read_context(), ask=asker(), choose=chooser(), named_project=_named_project())
+
+
+def _named_project() -> Path | None:
+    """What `--project` of the command says."""
+    terminal = sys.modules.get("holdfast.cli.terminal")  # not loaded yet when a connection is begun early
+    named = terminal.switches().project if terminal is not None else None
+    return None if named is None else Path(named)
 
 
 def current_project(context: Context | None = None) -> Project:
     """The project of the folder in which the command was typed. `context`: if it has been read already."""
-    context = context or current_context()
-    return find_project(context.directory, context.home, context.user_home)
+    return project_of(context or current_context())
+
+
+def any_project(context: Context) -> Project:
+    """The same, for commands about machines: in a folder that can be no project, one without anything."""
+    try:
+        return project_of(context)
+    except ProjectError:
+        return Project(context.directory, "", "", True, context.home, context.account)
 
 
 def read_target(project: Project, wanted: str) -> ComputeTarget:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project, read_target
+from holdfast.cli.command_context import any_project, current_context, read_target
 from holdfast.cli.options import named_target, target_names, target_types
 from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.screen import show_until
@@ -20,13 +20,14 @@ from holdfast.hosts.replies import Inventory
 from holdfast.hosts.ssh_questions import Secret
 from holdfast.presenting.machine_page import rows
 from holdfast.project.compute import ComputeTarget, written_keys
-from holdfast.project.folder import Project
 from holdfast.project.quantities import format_size
 from holdfast.shown_text import pasted
 from holdfast.workbench.machines import detach
 from holdfast.workbench.machines.answers import Ways
 from holdfast.workbench.machines.attach import Attached, AttachRequest, attach_docker, attach_remote
-from holdfast.workbench.machines.target_files import attach_local, require_target, target_type
+from holdfast.workbench.machines.named_python import start_here
+from holdfast.workbench.machines.target_files import attach_local, owner_of, target_type
+from holdfast.workbench.machines.target_owners import TargetOwner, owner_of_new
 from holdfast.workbench.reach.context import Context
 
 OVER_SSH, IN_CONTAINERS = ("remote", "remotedocker"), ("docker", "remotedocker")
@@ -42,6 +43,7 @@ OVER_SSH, IN_CONTAINERS = ("remote", "remotedocker"), ("docker", "remotedocker")
     help="The same as TYPE, as older versions wrote it.",
 )
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The stem of NAME.compute.")
+@click.option("--user", "of_account", is_flag=True, help="For all your projects, not only for this one.")
 @click.option("-a", "--address", metavar="HOST[:PORT]", help="Host name, IP address, or a name of ~/.ssh/config.")
 @click.option("-u", "--username", metavar="USER", help="Account on that machine. [default: what ssh would use]")
 @click.option(
@@ -72,6 +74,11 @@ OVER_SSH, IN_CONTAINERS = ("remote", "remotedocker"), ("docker", "remotedocker")
     help="What containers are made from (`baseDockerImage`). For docker and remotedocker. [default: ubuntu:24.04]",
 )
 @click.option(
+    "--python",
+    metavar="PATH",
+    help="Runs use this Python, such as that of a venv: its path on the machine or, in containers, in the image.",
+)
+@click.option(
     "--accept-host-key",
     "accepted",
     multiple=True,
@@ -82,6 +89,7 @@ def attach_command(
     type: str | None,  # noqa: A002 - the word users type
     typed: str | None,
     name: str | None,
+    of_account: bool,
     address: str | None,
     username: str | None,
     password: str | None,
@@ -90,6 +98,7 @@ def attach_command(
     private_key_passphrase: str | None,
     home: str | None,
     image: str | None,
+    python: str | None,
     accepted: tuple[str, ...],
 ) -> None:
     """Attach a machine as the compute target NAME.
@@ -97,7 +106,8 @@ def attach_command(
     TYPE is one of local, docker, remote, remotedocker, cluster. `remote` is any Linux machine with sshd and python3 3.6
     or newer; `remotedocker` the same, with Docker, and scripts run in containers there; `docker` (or `localdocker`) is
     Docker on this machine. Looks at the machine first, tries a container, with its GPUs if it has some, and writes
-    aml_config/NAME.compute and NAME.runconfig only when runs will work there.
+    aml_config/NAME.compute and NAME.runconfig only when runs will work there. With `--user` both go to your own folder
+    of settings instead, and every project sees the target; one of a project's own that has the same name comes first.
 
     It gets in as `ssh` does: your keys, agent, ~/.ssh/config and jump hosts. Where those do not suffice it asks for the
     password once, puts a key of its own there, and forgets the password.
@@ -106,6 +116,7 @@ def attach_command(
     holdfast computetarget attach remote --name gpu1 --address gpu1.example.com --username me
     holdfast computetarget attach remote -n gpu1 -a gpu1 --home /scratch/me/holdfast
     holdfast computetarget attach remotedocker -n my_dsvm -a dsvm.example.com -u me
+    holdfast computetarget attach remote --user -n gpu1 -a gpu1 --python '~/venvs/torch/bin/python'
     holdfast computetarget attach docker -n box --image nvcr.io/nvidia/pytorch:24.10-py3
     """
     if type and typed and type != typed:
@@ -118,15 +129,15 @@ def attach_command(
         other = f"holdfast computetarget attach {'remotedocker' if kind in OVER_SSH else 'docker'} …"
         raise UsageError(f"A `{kind}` target runs no containers.", f"Leave out --image, or: {other}")
     context = current_context()
-    project = current_project(context)
+    owner = owner_of_new(name, of_account, context)
     ways = _ways(password, private_key_file, private_key_passphrase, use_azureml_ssh_key, accepted)
     if kind in OVER_SSH and address:
-        _attach_remote(project, AttachRequest(name, address, username, home, ways, kind, image), context)
+        _attach_remote(owner, AttachRequest(name, address, username, home, ways, kind, image, python), context)
         return
     if address or username or home:
         message = f"A `{kind}` target is this machine: it has no address, user or folder of its own."
         raise UsageError(message, _beside_this_machine(kind, home))
-    _attach_here(project, name, kind, image, context)
+    _attach_here(owner, ComputeTarget(name, kind, base_docker_image=image, python_location=python), context)
 
 
 @click.command("show", cls=CliCommand)
@@ -139,7 +150,7 @@ def show_command(name: str, output: Output) -> None:
     reached, is said to be so.
     """
     context = current_context()
-    found = read_target(current_project(context), name)
+    found = read_target(any_project(context), name)
     file = found.file or "(built in)"
     if output.query is not None or output.chosen_format() != "table":
         output.show({**asdict(found), "file": file, "stored": _as_dict(_inventory(found, context))})
@@ -164,8 +175,9 @@ def show_command(name: str, output: Output) -> None:
     help="Remove everything of Holdfast's from the machine too. Other projects and laptops that use the account lose "
     "their runs there.",
 )
+@click.option("--user", "of_account", is_flag=True, help="Your own target, where one of the project has its name.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before a purge.")
-def detach_command(name: str, force: bool, purge: bool, yes: bool) -> int:
+def detach_command(name: str, force: bool, purge: bool, of_account: bool, yes: bool) -> int:
     """Remove NAME.compute, and NAME.runconfig if it points there; past runs stay in the history.
 
     A key that `attach` put on the machine is taken away. With `--purge` all of Holdfast's folder there goes: runs,
@@ -173,15 +185,16 @@ def detach_command(name: str, force: bool, purge: bool, yes: bool) -> int:
     would go, and asks first.
     """
     context = current_context()
-    project = current_project(context)
-    require_target(project, name)
+    project = any_project(context)
+    owner = owner_of(project, name, of_account, context)
     if purge:
-        checked, there = detach.before_purge(project, name, context, force)
+        checked, there = detach.before_purge(owner, project, name, context, force)
         if not _confirm_purge(checked.name, there, yes):
             return ExitCode.DECLINED
-    ended = show_until(detach.detach(project, name, context, force, purge), detach.TargetDetached)
+    how = detach.HowToDetach(force, purge)
+    ended = show_until(detach.detach(owner, project, name, context, how), detach.TargetDetached)
     for file in ended.removed:
-        terminal.notice(f"removed aml_config/{file}")
+        terminal.notice(f"removed {file}")
     if ended.others:
         terminal.warning(f"Run configurations that still name `{name}`: {', '.join(ended.others)}")
     return 0
@@ -208,13 +221,17 @@ def _beside_this_machine(kind: str, home: str | None) -> str:
     return f"Leave out --address and the like. For another machine: holdfast computetarget attach {other} …"
 
 
-def _attach_here(project: Project, name: str, kind: str, image: str | None, context: Context) -> None:
-    if kind == "docker":
-        _show_attached(show_until(attach_docker(project, name, image, context), Attached))
+def _attach_here(owner: TargetOwner, wanted: ComputeTarget, context: Context) -> None:
+    if wanted.type == "docker":
+        _show_attached(show_until(attach_docker(owner, wanted, context), Attached))
         return
-    for file in attach_local(project, name):
+    python = wanted.python_location
+    if python is not None:
+        python, done = start_here(python, context)
+        terminal.notice(done.text)
+    for file in attach_local(owner, wanted.name, python):
         terminal.data(file)
-    terminal.hint(f"Run on it: holdfast submit -c {pasted(name)} SCRIPT")
+    terminal.hint(f"Run on it: holdfast submit -c {pasted(wanted.name)} SCRIPT")
 
 
 def _ways(
@@ -229,12 +246,12 @@ def _ways(
     )
 
 
-def _attach_remote(project: Project, wanted: AttachRequest, context: Context) -> None:
+def _attach_remote(owner: TargetOwner, wanted: AttachRequest, context: Context) -> None:
     ways = wanted.ways
     if ways.password is not None or ways.passphrase is not None:
         terminal.warning("What was typed on the command line stays in the shell's history.")
         terminal.hint("Better be asked, or set HOLDFAST_PASSWORD.")
-    _show_attached(show_until(attach_remote(project, wanted, context), Attached))
+    _show_attached(show_until(attach_remote(owner, wanted, context), Attached))
 
 
 def _show_attached(attached: Attached) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError
-from holdfast.frozen import dataclass
+from holdfast.frozen import dataclass, replace
 
 if TYPE_CHECKING:
     from holdfast.workbench.submitting.early_login import Ahead
@@ -27,11 +28,14 @@ WITH_VALUE = frozenset(
         "--grace",
         "--secret",
         "--env",
+        "--from",
+        "--data",
         "--processes-per-node",
         "-p",
         "--parameter",
         "-d",
         "--conda-file",
+        "--project",
         "-s",
         "--spark-file",
         "--sync-outputs",
@@ -58,23 +62,26 @@ FLAGS = frozenset(
 
 @dataclass(frozen=True)
 class TypedTarget:
-    """What `-c` and `-t` say."""
+    """What `-c`, `-t` and `--project` say."""
 
     run_configuration: str | None
     target: str | None
+    project: str | None = None
 
 
 def begin(arguments: Sequence[str]) -> Ahead | None:
     words = list(arguments)
     place, run = submitted_to(words), followed(words)
-    if (place in (None, TypedTarget(None, None)) and run is None) or not _has_streams():
+    has_place = place is not None and (place.run_configuration, place.target) != (None, None)
+    if (not has_place and run is None) or not _has_streams():
         return None
     from holdfast.cli.command_context import current_context
     from holdfast.workbench.submitting.early_login import connect_ahead, connect_to_run
 
     try:
         if place is not None:
-            return connect_ahead(place.run_configuration, place.target, current_context())
+            context = replace(current_context(), named_project=Path(place.project) if place.project else None)
+            return connect_ahead(place.run_configuration, place.target, context)
         return connect_to_run(run or "", current_context())
     except HoldfastError:
         return None
@@ -111,9 +118,8 @@ def submitted_to(arguments: list[str]) -> TypedTarget | None:
         word = words.pop(0)
         if not word.startswith("-") or word in COMMAND_BEGINS:
             named = word if word.endswith(".runconfig") else None
-            return TypedTarget(
-                found.get("-c", found.get("--run-configuration", named)), found.get("-t", found.get("--target"))
-            )
+            target, project = found.get("-t", found.get("--target")), found.get("--project")
+            return TypedTarget(found.get("-c", found.get("--run-configuration", named)), target, project)
         option, has_value, value = word.partition("=")
         needs_value = takes_value(option)
         if needs_value and option.startswith("--") and has_value:

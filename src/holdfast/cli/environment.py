@@ -7,7 +7,7 @@ import sys
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project
+from holdfast.cli.command_context import any_project, current_context
 from holdfast.cli.options import environment_ids, environment_target
 from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.screen import working
@@ -27,6 +27,7 @@ from holdfast.shown_text import pasted
 from holdfast.workbench.environments import inventory
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.named_machines import host_of_target
 
 SUMMARY_SHOWN = 48
 SUMMARY_WORTH_SHOWING = 16
@@ -39,13 +40,13 @@ WORTH_A_WORD = 50_000_000
 @click.command("list", cls=CliCommand)
 @environment_target
 @output_options
-def list_command(target: str | None, output: Output) -> None:
+def list_command(target: str | None, address: str | None, output: Output) -> None:
     """List the environments of a machine, the one that was used last first.
 
     Files are shared with the package cache: `Own` is what removing the environment frees.
     """
     context = current_context()
-    host = _host(target, context)
+    host = _host(target, address, context)
     with working("looking at the environments …"):
         found = inventory.list_environments(host)
     if not found and output.query is None and output.chosen_format() == "table":
@@ -59,13 +60,13 @@ def list_command(target: str | None, output: Output) -> None:
 @click.argument("name", metavar="ID", shell_complete=environment_ids)
 @environment_target
 @output_options
-def show_command(name: str, target: str | None, output: Output) -> None:
+def show_command(name: str, target: str | None, address: str | None, output: Output) -> None:
     """Show one environment: its packages, where it is, what it was made from, and who uses it.
 
     The beginning of an ID is enough.
     """
     context = current_context()
-    shown = inventory.show_environment(_host(target, context), name)
+    shown = inventory.show_environment(_host(target, address, context), name)
     if output.query is None and output.chosen_format() == "table":
         draw_page(rows(shown, context.now()), sys.stdout)
     else:
@@ -77,14 +78,16 @@ def show_command(name: str, target: str | None, output: Output) -> None:
 @click.option("--all", "everything", is_flag=True, help="All that no run is using.")
 @environment_target
 @click.option("-y", "--yes", "sure", is_flag=True, help="Do not ask before several are removed.")
-def remove_command(names: tuple[str, ...], everything: bool, target: str | None, sure: bool) -> int:
-    """Remove environments from a machine; a run that needs one again builds it again.
+def remove_command(
+    names: tuple[str, ...], everything: bool, target: str | None, address: str | None, sure: bool
+) -> int:
+    """Remove environments from a machine; a run that needs one again builds it again. Works in any folder.
 
     The beginning of an ID is enough. What a run or a shell is using is never removed.
     """
     if bool(names) == everything:
         raise UsageError("Say which environment.", "holdfast environment remove ID, or --all. See: environment list")
-    host = _host(target, current_context())
+    host = _host(target, address, current_context())
     with working("looking at the environments …"):
         found = inventory.find_environments(host, names)
     if not found:
@@ -108,12 +111,12 @@ def remove_command(names: tuple[str, ...], everything: bool, target: str | None,
             "Packages stay in the cache. To make room there: holdfast experiment clean --environments --keep SIZE"
         )
     if kept:
-        raise _in_use(kept, target)
+        raise _in_use(kept, target, address)
     return 0
 
 
-def _in_use(kept: list[events.Removed], target: str | None) -> StateError:
-    where = f" -t {pasted(target)}" if target else ""
+def _in_use(kept: list[events.Removed], target: str | None, address: str | None) -> StateError:
+    where = f" -t {pasted(target)}" if target else f" --address {pasted(address)}" if address else ""
     ids = [each.name.removeprefix("environment ") for each in kept]
     shows = [f"  holdfast environment show {pasted(each)}{where}" for each in ids]
     hint = "\n".join(["Wait for the run, or cancel it. Who it is:", *shows])
@@ -121,8 +124,8 @@ def _in_use(kept: list[events.Removed], target: str | None) -> StateError:
     return StateError(first, hint, more)
 
 
-def _host(target: str | None, context: Context) -> Host:
-    return inventory.host_of_target(current_project(context), target, context)
+def _host(target: str | None, address: str | None, context: Context) -> Host:
+    return host_of_target(any_project(context), target, context, address)
 
 
 def _columns(now: float) -> list[Column]:

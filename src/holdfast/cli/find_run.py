@@ -5,6 +5,7 @@ Modules that talk with hosts are imported when one is asked: most runs that are 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -94,13 +95,25 @@ def _find_id(project: Project, run: str, target: str | None, context: Context) -
         return folders.resolve(run)
     except UnknownName as error:
         if target is None:
-            error.hint = f"{error.hint}\n{ELSEWHERE}".strip()
+            place = _place_of(run, project, context)
+            error.hint = place or f"{error.hint}\n{ELSEWHERE}".strip()
             raise
     from holdfast.cli.screen import drain
     from holdfast.workbench.records.import_runs import import_run
 
     drain(import_run(project, run, target, context))
     return folders.resolve(run)
+
+
+def _place_of(run: str, project: Project, context: Context) -> str:
+    """The remedy where another project of this account has a run of this name; empty for none."""
+    from holdfast.project.known_projects import known_projects
+
+    for each in known_projects(context.home):
+        with contextlib.suppress(HoldfastError):
+            if each.root != project.root and run != "last" and RunFolders(each.state_directory).resolve(run):
+                return f"It is a run of the project {each.root}; add --project {pasted(str(each.root))}"
+    return ""
 
 
 def up_to_date(project: Project, *runs: str, target: str | None = None, whole: bool = False) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project, read_target
+from holdfast.cli.command_context import any_project, current_context, current_project, read_target
 from holdfast.cli.options import configuration_options, named_target
 from holdfast.cli.output_format import CliCommand, Output, output_options, page_options
 from holdfast.cli.screen import show_until, working
@@ -47,7 +47,7 @@ def check_command(name: str, output: Output) -> None:
     would not work there.
     """
     context = current_context()
-    project = current_project(context)
+    project = any_project(context)
     read_target(project, name)
     checked = show_until(check(project, name, context), TargetCheck)
     stops = next((each for each in checked.findings if each.stops_runs), None)
@@ -110,7 +110,7 @@ def gpus_command(name: str, again: bool, output: Output) -> None:
     number, UUID, name, state, whose run and user, per cent busy, bytes used and in all, degrees, watts, processes.
     """
     context = current_context()
-    found = read_target(current_project(context), name)
+    found = read_target(any_project(context), name)
     is_on_screen = _is_page(output) and terminal.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     try:
         with contextlib.closing(usability.watch_gpus(found, context)) as looks:
@@ -216,7 +216,7 @@ def _paced(looks: Iterator[GpuInventory], name: str) -> Iterator[GpuInventory]:
         look = next(looks, None)
 
 
-@click.command("check", cls=CliCommand)
+@click.command("check", cls=CliCommand, has_project=False)
 @output_options
 def here_command(output: Output) -> None:
     """Look at this machine: system, Pythons, disk, Docker, GPUs, and what is wrong with them.

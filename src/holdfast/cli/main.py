@@ -19,7 +19,7 @@ from holdfast.cli import terminal
 from holdfast.cli.early_connection import AHEAD
 from holdfast.cli.output_format import CliCommand, Group
 from holdfast.errors import ExitCode
-from holdfast.frozen import dataclass, field
+from holdfast.frozen import dataclass, field, replace
 from holdfast.presenting.lines import error_line
 
 if TYPE_CHECKING:
@@ -110,6 +110,13 @@ GROUPS: Mapping[str, CommandEntry] = {
             ),
         },
         about="List, show, check, enter and remove the environments that runs are given.",
+    ),
+    "data": CommandEntry(
+        "List and remove data that machines keep for runs.",
+        commands={
+            "list": CommandEntry("List a machine's data, last used first.", "data:list_command"),
+            "remove": CommandEntry("Remove data from a machine.", "data:remove_command"),
+        },
     ),
     "runconfiguration": CommandEntry(
         "Create, list and delete run configurations.",
@@ -267,7 +274,7 @@ def _run(arguments: list[str], switches: terminal.Switches, ahead: Ahead | None)
         from click.shell_completion import shell_complete
 
         importlib.import_module("holdfast.cli.completion")  # how names are quoted
-        return shell_complete(tree, {}, "holdfast", "_HOLDFAST_COMPLETE", instruction)
+        return shell_complete(tree, {"obj": switches}, "holdfast", "_HOLDFAST_COMPLETE", instruction)
     context = tree.make_context("holdfast", arguments, obj=switches)
     context.meta[AHEAD] = ahead
     with context:
@@ -296,7 +303,7 @@ def _report(problem: BaseException, switches: terminal.Switches) -> int:
             return ExitCode.USAGE
         case _:
             line, code = error_line(problem)
-            terminal.show(line)
+            terminal.show(replace(line, remedy=terminal.about_same_project(line.remedy, switches)))
             return code
 
 
@@ -342,7 +349,7 @@ _PLACES = {
 }
 
 
-@click.command("completion", cls=CliCommand)
+@click.command("completion", cls=CliCommand, has_project=False)
 @click.argument("shell", type=click.Choice(list(_PLACES)))
 def completion_command(shell: str) -> None:
     """Print the completion script for a shell.

@@ -15,11 +15,11 @@ from holdfast.cli import terminal
 from holdfast.cli.early_connection import begin_of_command
 from holdfast.cli.output_format import CliCommand
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.project.compute import compute_names
+from holdfast.project import compute, runconfig
 from holdfast.project.configuration import load_configuration
+from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.folder import Project
 from holdfast.project.packages_wish import NONE, PackagesWish
-from holdfast.project.runconfig import runconfig_names
 from holdfast.regular_files import read_regular
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.job import Job, find_job
@@ -75,7 +75,7 @@ def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -
         return
     first = len(typed) - len(invocation.params["arguments"])
     options = _options(invocation)
-    if not any(_misplaced(typed[first:], options, project.root)):
+    if not any(_misplaced(typed[first:], options, project.configuration_folders)):
         return
     job = _job(project, request, context)
     if job is None or not job.script or job.is_notebook:
@@ -83,7 +83,7 @@ def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -
     first = max(first, len(typed) - len(job.arguments))  # what stands before the script is its launcher's
     begin = begin_of_command(typed) or 0
     before, command, arguments = typed[:begin], typed[begin:first], typed[first:]
-    found = list(_misplaced(arguments, options, project.root))
+    found = list(_misplaced(arguments, options, project.configuration_folders))
     text = _text_of(project.root / job.script)
     found = [each for each in found if not _knows(text, each.name)]
     if not found:
@@ -111,13 +111,15 @@ def _options(invocation: click.Context) -> Mapping[str, click.Option]:
     return {name: option for option in options for name in option.opts}
 
 
-def _misplaced(arguments: Sequence[str], options: Mapping[str, click.Option], root: Path) -> Iterator[MisplacedOption]:
+def _misplaced(
+    arguments: Sequence[str], options: Mapping[str, click.Option], folders: ConfigurationFolders
+) -> Iterator[MisplacedOption]:
     """Long names, and one-letter forms of `WHERE`: other letters are too often the script's own."""
     index = 0
     while index < len(arguments) and arguments[index] != _END:
         end = _end_of_option(arguments, index, options)
         name = arguments[index].partition("=")[0]
-        if name in options and (name.startswith("--") or _is_place(arguments[index:end], options[name], root)):
+        if name in options and (name.startswith("--") or _is_place(arguments[index:end], options[name], folders)):
             yield MisplacedOption(name, index, end)
         index = end
 
@@ -128,9 +130,9 @@ def _end_of_option(words: Sequence[str], index: int, options: Mapping[str, click
     return min(len(words), index + (1 if option is None or option.is_flag else 2))
 
 
-def _is_place(words: Sequence[str], option: click.Option, root: Path) -> bool:
-    known = {"run_configuration": runconfig_names, "target": compute_names}.get(option.name or "")
-    return known is not None and len(words) == 2 and words[1] in known(root)
+def _is_place(words: Sequence[str], option: click.Option, folders: ConfigurationFolders) -> bool:
+    suffix = {"run_configuration": runconfig.SUFFIX, "target": compute.SUFFIX}.get(option.name or "")
+    return suffix is not None and len(words) == 2 and folders.has(words[1], suffix)
 
 
 def _job(project: Project, request: SubmitRequest, context: Context) -> Job | None:

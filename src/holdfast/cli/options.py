@@ -17,6 +17,8 @@ from holdfast.project.quantities import parse_duration, parse_size
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from holdfast.project.folder import Project
+
 RUN_HELP = "Run id, the beginning or the end of one, or `last`."
 COMPLETED = 50
 """Runs that shells offer at most."""
@@ -47,25 +49,31 @@ class Parsed(click.ParamType[T]):
 DURATION, SIZE = Parsed("duration", parse_duration), Parsed("size", parse_size)
 
 
-def run_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+def _project_of(context: click.Context) -> Project:
+    """While a word is completed, no context is the current one."""
+    with context.scope(cleanup=False):
+        return current_project()
+
+
+def run_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Newest first, as a person looks for them."""
 
     def names() -> Iterable[str]:
-        return ("last", *reversed(RunFolders(current_project().state_directory).all_ids()))
+        return ("last", *reversed(RunFolders(_project_of(context).state_directory).all_ids()))
 
     return _beginning_with(incomplete, names)[:COMPLETED]
 
 
-def runconfig_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+def runconfig_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from holdfast.project.runconfig import runconfig_names as names
 
-    return _beginning_with(incomplete, lambda: names(current_project().root))
+    return _beginning_with(incomplete, lambda: names(_project_of(context).configuration_folders))
 
 
-def target_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+def target_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from holdfast.project.compute import compute_names
 
-    return _beginning_with(incomplete, lambda: compute_names(current_project().root))
+    return _beginning_with(incomplete, lambda: compute_names(_project_of(context).configuration_folders))
 
 
 def artifact_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -73,7 +81,7 @@ def artifact_names(context: click.Context, _parameter: click.Parameter, incomple
     from holdfast.workbench.records.artifacts import LOGS, artifacts
 
     def names() -> Iterable[str]:
-        project = current_project()
+        project = _project_of(context)
         named = [context.params.get("run"), *(context.params.get("words") or ()), "last"]
         run_id = RunFolders(project.state_directory).resolve(next(each for each in named if each))
         return (*(each.path for each in artifacts(project, run_id)), *LOGS)
@@ -147,7 +155,15 @@ def configuration_options(packages: str = "File of packages") -> Decorator:
     return lambda command: run_configuration_option()(target(conda_file(command)))
 
 
-environment_target = target_option("Compute target whose machine is meant. [default: this machine]")
+_environment_target = target_option("Compute target whose machine is meant. [default: this machine]")
+address_option = click.option(
+    "--address", metavar="[USER@]HOST[:PORT]", help="The machine, by its address: no target is needed."
+)
+
+
+def environment_target(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-t` and `--address`, of commands about the environments of a machine."""
+    return _environment_target(address_option(command))
 
 
 def named_target(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -94,11 +94,13 @@ def _with_options(command: Callable[..., Any], default: str) -> Callable[..., An
 
 
 class CliCommand(click.Command):
-    """A command with `--verbose` and `--debug`, which may stand anywhere on the line."""
+    """A command with `--verbose` and `--debug`, which may stand anywhere on the line. `has_project`: it is about a
+    project, so it has `--project` too."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, has_project: bool = True, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.params.extend(_switch_options())
+        is_taken = any(_PROJECT in each.opts for each in self.params)
+        self.params.extend([*([_project_option()] if has_project and not is_taken else []), *_switch_options()])
 
 
 class Group(click.Group):
@@ -144,6 +146,29 @@ def _switch_options() -> list[click.Parameter]:
             help="Say more, and show where an error comes from.",
         ),
     ]
+
+
+_PROJECT = "--project"
+
+
+def _project_option() -> click.Parameter:
+    return click.Option(
+        [_PROJECT],
+        metavar="DIR",
+        type=click.Path(),
+        expose_value=False,
+        is_eager=True,
+        callback=_note_project,
+        help="Take this folder for the project, instead of the one around the current folder.",
+    )
+
+
+def _note_project(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    switches = context.find_root().obj
+    if value == "" and not context.resilient_parsing:
+        raise UsageError("--project names no folder.", "Name one. If you typed a variable, it is not set.")
+    if value is not None and isinstance(switches, terminal.Switches):
+        switches.project = value
 
 
 def _note_switch(context: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project, tell_if_shipped
+from holdfast.cli.command_context import any_project, current_context, current_project, tell_if_shipped
 from holdfast.cli.options import RUN_HELP, run_names, runconfig_names, target_option, template_names
 from holdfast.cli.output_format import CliCommand, Column, Output, output_options
 from holdfast.errors import ExitCode, UsageError
@@ -20,11 +20,18 @@ from holdfast.project.templates import template_names as templates
 from holdfast.shown_text import one_line, pasted
 from holdfast.snapshots.restore import require_room, restore_snapshot
 from holdfast.snapshots.store import ObjectStore
-from holdfast.workbench.machines.target_files import create_runconfig, delete_runconfig, list_runconfigs, list_targets
+from holdfast.workbench.machines.target_files import (
+    create_runconfig,
+    delete_runconfig,
+    list_runconfigs,
+    list_targets,
+    unused_in,
+)
+from holdfast.workbench.machines.target_owners import OfProject
 from holdfast.workbench.records.adoption import examine, take_over
 
 
-@click.command("create", cls=CliCommand)
+@click.command("create", cls=CliCommand, has_project=False)
 @click.argument("name", required=False)
 @click.option("-n", "--name", "named", metavar="NAME", help="The same as NAME.")
 @click.option(
@@ -54,7 +61,7 @@ def create_command(name: str | None, named: str | None, template: str, path: Pat
     terminal.hint(f"Run it: cd {_typed(project.root, here)} && holdfast submit -c local train.py")
 
 
-@click.command("list", cls=CliCommand)
+@click.command("list", cls=CliCommand, has_project=False)
 @output_options
 def sample_list_command(output: Output) -> None:
     """List the templates."""
@@ -131,9 +138,13 @@ def _typed(path: Path, here: Path) -> str:
 @click.command("list", cls=CliCommand)
 @output_options
 def list_targets_command(output: Output) -> None:
-    """List the compute targets; a file with problems is named, with them."""
-    rows = []
-    for each in list_targets(current_project()):
+    """List the compute targets; a file with problems is named, with them.
+
+    The project's own are in aml_config. Yours, for all projects, are in your folder of settings, and are listed by the
+    whole path. Where both have one of a name, the project's is used and `hides` has the path of yours.
+    """
+    rows, context = [], current_context()
+    for each in list_targets(any_project(context)):
         target = each.target
         rows.append(
             {
@@ -142,11 +153,16 @@ def list_targets_command(output: Output) -> None:
                 "address": render_address(target.address, target.port) if target and target.address else None,
                 "username": target.username if target else None,
                 "file": each.file or "(built in)",
+                "hides": each.hides,
             }
         )
         for problem in each.problems:
             terminal.warning(str(problem))
+    for file in unused_in(context.account):
+        terminal.warning(f"{file} is not used: `local` is built in, and only a project can change it.")
     titles = {"name": "Name", "type": "Type", "address": "Address", "username": "User", "file": "File"}
+    if any(each["hides"] for each in rows):
+        titles["hides"] = "Hides yours"
     output.show(rows, [Column(key, title) for key, title in titles.items()])
 
 
@@ -160,7 +176,9 @@ _NAME = click.option(
 @target_option("Compute target that it runs on.", required=True, metavar="TARGET")
 def create_runconfiguration_command(name: str, target: str) -> None:
     """Write aml_config/NAME.runconfig for TARGET."""
-    for file in create_runconfig(current_project(), name, target):
+    context = current_context()
+    project = current_project(context)
+    for file in create_runconfig(OfProject(project, context), project.configuration_folders, name, target):
         terminal.data(file)
 
 
@@ -193,6 +211,7 @@ def list_runconfigurations_command(output: Output) -> None:
 @click.command("delete", cls=CliCommand)
 @_NAME
 def delete_runconfiguration_command(name: str) -> None:
-    """Remove aml_config/NAME.runconfig. Runs that used it keep their own copy of it."""
-    for file in delete_runconfig(current_project(), name):
-        terminal.notice(f"removed aml_config/{file}")
+    """Remove NAME.runconfig: the project's, else your own. Runs that used it keep their own copy of it."""
+    context = current_context()
+    for file in delete_runconfig(current_project(context), name, context):
+        terminal.notice(f"removed {file}")

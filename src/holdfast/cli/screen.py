@@ -25,6 +25,7 @@ EVERY = 1.0
 """Seconds after which a person wonders."""
 READ = (
     events.Warned,
+    events.ReadingMuch,
     events.HostSilent,
     events.OutputsWait,
     events.Imported,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project
+from holdfast.cli.command_context import any_project, current_context, current_project
 from holdfast.cli.options import (
     environment_ids,
     environment_target,
@@ -18,10 +18,10 @@ from holdfast.cli.output_format import CliCommand
 from holdfast.errors import UsageError
 from holdfast.presenting.event_lines import lines
 from holdfast.shown_text import pasted
-from holdfast.workbench.environments.inventory import host_of_target
 from holdfast.workbench.machines import shell_session
 from holdfast.workbench.machines.port_forward import forward
 from holdfast.workbench.reach import events
+from holdfast.workbench.reach.named_machines import host_of_target
 
 PORT = click.IntRange(1, 65535)
 
@@ -80,7 +80,7 @@ def forward_command(run: str, near_port: int | None, port: int) -> int:
 @environment_target
 @click.argument("name", metavar="ID", shell_complete=environment_ids)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND]…")
-def environment_shell_command(target: str | None, name: str, words: tuple[str, ...]) -> int:
+def environment_shell_command(target: str | None, address: str | None, name: str, words: tuple[str, ...]) -> int:
     """Open a shell in an environment, or run COMMAND in it: `python`, `pip` and the like are its own.
 
     The beginning of an ID is enough. The environment cannot be removed meanwhile, and its files are read-only.
@@ -92,5 +92,5 @@ def environment_shell_command(target: str | None, name: str, words: tuple[str, .
             f"Options come first: holdfast environment shell {given} {pasted(name)}",
         )
     context = current_context()
-    host = host_of_target(current_project(context), target, context)
+    host = host_of_target(any_project(context), target, context, address)
     return shell_session.enter_environment(host, name, words[words[:1] == ("--",) :], context)

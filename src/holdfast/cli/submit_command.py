@@ -22,6 +22,7 @@ from holdfast.cli.submit_options import (
     build_options,
     command_options,
     environment_options,
+    given_options,
     gpu_options,
     outputs_options,
 )
@@ -41,7 +42,7 @@ from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.submit_request import CommandWishes, EnvironmentWishes, SubmitRequest
+from holdfast.workbench.submitting.submit_request import CommandWishes, EnvironmentWishes, GivenWishes, SubmitRequest
 
 
 @click.command(
@@ -80,6 +81,7 @@ from holdfast.workbench.submitting.submit_request import CommandWishes, Environm
     help="Ship ignored files too: data/, 'data/*.bin'; may be repeated.",
 )
 @command_options
+@given_options
 @outputs_options
 @environment_options
 @gpu_options
@@ -97,6 +99,7 @@ def submit_command(
     secrets: tuple[str, ...],
     include: tuple[str, ...],
     how: CommandWishes,
+    given: GivenWishes,
     conda_file: str | None,
     spark_file: str | None,
     outputs: dict[str, Any],
@@ -120,11 +123,9 @@ def submit_command(
     ARGUMENTS follow its own.
     """
     context = current_context()
-    if script.endswith(".runconfig") and run_configuration is not None:
-        raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
     _check_waiting(detached, quiet, time_limit)
     _check_wishes(wishes, conda_file)
-    named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
+    named, chosen = _named(script, run_configuration)
     files = (conda_file, spark_file)
     request = SubmitRequest(
         *(named, arguments, chosen, target, time_limit, grace, secrets, *files),
@@ -133,12 +134,22 @@ def submit_command(
         environment=wishes,
         gpu=gpu,
         how=how,
+        given=given,
     )
     project = current_project(context)
     warn_misplaced(project, request, context)
     if dry_run:
         return _show_plan(project, request, context, output)
     return _submit(project, request, context, detached, quiet, output)
+
+
+def _named(script: str, run_configuration: str | None) -> tuple[str | None, str | None]:
+    """The script and the run configuration; SCRIPT may be either."""
+    if not script.endswith(".runconfig"):
+        return script, run_configuration
+    if run_configuration is not None:
+        raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
+    return None, script
 
 
 def _check_waiting(detached: bool, quiet: bool, time_limit: float | None) -> None:

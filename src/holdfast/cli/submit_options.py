@@ -12,10 +12,12 @@ from holdfast.cli.command_context import current_context
 from holdfast.cli.misplaced import is_after_end
 from holdfast.cli.options import DURATION, Decorator, Parsed, run_names
 from holdfast.errors import UsageError
+from holdfast.project.data_wishes import DataWish, parse_data
+from holdfast.project.earlier_wish import EarlierWish, typed_earlier
 from holdfast.project.gpu_wishes import WISHES, GpuWish, GpuWishes
 from holdfast.project.output_wishes import checked_glob, parse_limit
 from holdfast.project.packages_wish import GROUP
-from holdfast.workbench.submitting.submit_request import CommandWishes, EnvironmentWishes
+from holdfast.workbench.submitting.submit_request import CommandWishes, EnvironmentWishes, GivenWishes
 from holdfast.workbench.submitting.variables import typed_variables
 
 
@@ -118,6 +120,31 @@ _PARAMETER = click.option(
     help="Set this parameter of the notebook; may be repeated.",
 )
 _TERMINAL = click.option("--tty", is_flag=True, help="Give the command a terminal of 80 by 24, without a keyboard.")
+
+
+def given_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--from` and `--data`; the command gets them as `given`."""
+
+    @functools.wraps(command)
+    def with_given(*arguments: Any, earlier: EarlierWish | None, data: tuple[DataWish, ...], **options: Any) -> Any:
+        return command(*arguments, given=GivenWishes(earlier, data), **options)
+
+    data = click.option(
+        "--data",
+        multiple=True,
+        type=Parsed("data", parse_data),
+        metavar="SOURCE:TARGET",
+        help="Let the run find the folder SOURCE at TARGET, read-only; it is sent once for all runs. May be repeated.",
+    )
+    before = click.option(
+        "--from",
+        "earlier",
+        type=Parsed("run", typed_earlier),
+        metavar="RUN[:PATH]",
+        shell_complete=run_names,
+        help="Begin with the files that RUN wrote, or with PATH of them; they are copied on the machine.",
+    )
+    return before(data(with_given))
 
 
 def gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TextIO
@@ -18,7 +19,7 @@ import click
 
 from holdfast.errors import UsageError
 from holdfast.presenting.lines import Level, Line, Role
-from holdfast.shown_text import one_line
+from holdfast.shown_text import one_line, pasted
 
 _STYLES = {"error": "1;31", "warning": "1;33", "hint": "36", "dim": "2", "bold": "1", "good": "32"}
 _ROLES = {Role.GOOD: "good", Role.DOUBTFUL: "warning", Role.BAD: "error", Role.ACTIVE: "bold", Role.QUIET: "dim"}
@@ -34,10 +35,11 @@ class Styled(NamedTuple):
 
 
 class Switches:
-    """What `--verbose` and `--debug` set. One per invocation."""
+    """What `--verbose`, `--debug` and `--project` set. One per invocation."""
 
     def __init__(self, verbose: bool = False, debug: bool = False) -> None:
         self.verbose, self.debug = verbose, debug
+        self.project: str | None = None
 
 
 def provide_streams() -> None:
@@ -145,8 +147,22 @@ def error(text: str, kind: str = "error") -> None:
 
 def hint(text: str) -> None:
     """What to do now, indented below the line that it belongs to; each line of `text` is one."""
-    for line in text.split("\n") if text else ():
+    for line in about_same_project(text, switches()).split("\n") if text else ():
         _tell("  ", Styled(line, "hint"))
+
+
+def about_same_project(text: str, given: Switches) -> str:
+    """With `--project` as it was typed, in those commands of `text` that are about a project's runs."""
+    if given.project is None:
+        return text
+    named = f" --project {pasted(given.project)}"
+    return re.sub(_ABOUT_RUNS, lambda found: found[0] + named, text)
+
+
+_ABOUT_RUNS = (
+    r"\bholdfast (?:submit|status|logs|cancel|(?:experiment|history|asset|runconfiguration) [a-z]+"
+    r"|project (?:restore|trust))\b(?!.{0,40}--project)"
+)
 
 
 def can_ask() -> bool:

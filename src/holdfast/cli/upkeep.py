@@ -8,15 +8,20 @@ from pathlib import Path
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project
-from holdfast.cli.options import DURATION, SIZE, ignored_target, run_names, run_option, target_option
+from holdfast.cli.command_context import any_project, current_context, current_project
+from holdfast.cli.options import DURATION, SIZE, address_option, ignored_target, run_names, run_option, target_option
 from holdfast.cli.output_format import CliCommand
-from holdfast.cli.screen import READ, Screen
+from holdfast.cli.screen import READ, Screen, working
 from holdfast.errors import ExitCode, HostError, UsageError
+from holdfast.frozen import replace
 from holdfast.history.run_folder import RunFolders
+from holdfast.presenting.cleaning_page import cleaning_lines
+from holdfast.project.folder import Project
 from holdfast.project.quantities import format_size
 from holdfast.workbench.reach import events
-from holdfast.workbench.records import clean
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.named_machines import host_of_target
+from holdfast.workbench.records import clean, clean_machine
 from holdfast.workbench.records.diagnostics import write_diagnostics
 
 
@@ -30,7 +35,13 @@ from holdfast.workbench.records.diagnostics import write_diagnostics
     is_flag=True,
     help="Every ended run of this project, and what no run there needs any more: stored files, old versions.",
 )
+@click.option(
+    "--all-projects",
+    is_flag=True,
+    help="As --all, of every project that has runs on the machine of -t or --address. Shows them, and asks first.",
+)
 @target_option("Only what is on this compute target.")
+@address_option
 @click.option(
     "--environments",
     is_flag=True,
@@ -53,7 +64,9 @@ from holdfast.workbench.records.diagnostics import write_diagnostics
 def clean_command(
     runs: tuple[str, ...],
     everything: bool,
+    all_projects: bool,
     target: str | None,
+    address: str | None,
     environments: bool,
     older_than: float | None,
     keep: int | None,
@@ -65,25 +78,61 @@ def clean_command(
     The history stays, with outputs, logs and metrics. A living run is never touched, nor is the folder that a
     project's runs share. A run with files that only its machine has is kept; on a terminal, clean asks. A machine that
     cannot be reached does not keep the others from it; it is an error where it was named, by -t or by one of its runs.
+
+    In a folder that is no project, --all means --all-projects, and targets are your own. Runs of projects that are not
+    on this machine are kept, and named: only there may be what they wrote.
     """
-    if (runs and everything) or not (runs or everything or environments):
+    if (runs and (everything or all_projects)) or not (runs or everything or all_projects or environments):
         raise UsageError(
             "Say what to clean.",
             "holdfast experiment clean --run RUN, or --all for every ended run, or --environments for these alone.",
         )
     if not environments and (older_than is not None or keep is not None):
         raise UsageError("--older-than and --keep are for environments.", "Add --environments.")
-    if environments and everything and not sure and not _is_sure(target):
-        return ExitCode.DECLINED
     context = current_context()
     wanted = clean.Rubbish(
-        None if everything else runs, target, environments, discard_outputs, clean.CleanLimits(older_than, keep)
+        None if everything or all_projects else runs,
+        target,
+        environments,
+        discard_outputs,
+        clean.CleanLimits(older_than, keep),
     )
-    project = current_project(context)
+    project = any_project(context)
+    if all_projects or address is not None or (not runs and not (project.id or not project.is_bare)):
+        return _clean_anywhere(project, wanted, address, sure, context)
+    if environments and everything and not sure and not _is_sure(target):
+        return ExitCode.DECLINED
     kept = _tell(clean.clean(project, wanted, context))
     if kept and terminal.can_ask() and terminal.agreed(_what_is_lost(len(kept)), "", "Kept."):
         _tell(clean.clean(project, clean.Rubbish(tuple(kept), target, discard=True), context))
     return 0
+
+
+def _clean_anywhere(project: Project, wanted: clean.Rubbish, address: str | None, sure: bool, context: Context) -> int:
+    name = address or wanted.target
+    if wanted.runs:
+        hint = "Leave out --address. For a run of another project: --project DIR"
+        raise UsageError("The machine of a run is known.", hint)
+    if wanted.runs is not None:
+        named = clean_machine.clean_environments_of(host_of_target(project, wanted.target, context, address), wanted)
+        _tell(named if name else clean_machine.clean_environments(project, wanted, context))
+        return 0
+    if name is None:
+        hint = "Add -t NAME, or --address HOST; `-t local` is this machine."
+        raise UsageError("To clean for all projects, name one machine.", hint)
+    machine = clean_machine.Machine(name, host_of_target(project, wanted.target, context, address))
+    with working(f"looking at the runs on {name} …"):
+        found = clean_machine.survey(machine, context)
+    terminal.notices(cleaning_lines(machine, found, wanted))
+    if not sure and not terminal.agreed(f"Clean {name}?", "Cleaning a whole machine needs confirmation."):
+        return ExitCode.DECLINED
+    kept = _tell(clean_machine.clean_machine(machine, found, wanted, context))
+    if kept and not wanted.discard and terminal.can_ask() and terminal.agreed(WHAT_ONLY_IS_THERE, "", "Kept."):
+        _tell(clean_machine.clean_machine(machine, found, replace(wanted, discard=True), context))
+    return 0
+
+
+WHAT_ONLY_IS_THERE = "Remove also what only that machine has?"
 
 
 def _what_is_lost(count: int) -> str:

@@ -15,6 +15,7 @@ from holdfast.farside.operations import storage, table
 from holdfast.farside.operations.home_lock import Adding
 from holdfast.farside.operations.objects import Arrivals
 from holdfast.farside.operations.subscription import Subscription, subscribe
+from holdfast.farside.run.data_links import require_data
 from holdfast.farside.run.liveness import adjudicate, elsewhere, is_alive, wait_until_on_host
 from holdfast.farside.run.run_start import give_up, queued, start_or_give_up
 from holdfast.farside.system import frames, kernel
@@ -201,6 +202,7 @@ class Agent:
         self.home.make()
         with Adding(self.home):
             self._require_sent(message["plan"].get("environment"))
+            require_data(self.home, message["plan"].get("data") or [])
             is_new = start_or_give_up(self.home, message["plan"], secrets, records)
         waits = queued(self.home, message["plan"])
         return {"again": not is_new, "queued": waits}

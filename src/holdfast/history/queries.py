@@ -67,6 +67,8 @@ _KEYS: Mapping[str, Callable[[Run], Any]] = {
     "arguments": lambda run: list(run.submission.arguments),
     "command": lambda run: list(run.submission.command),
     "folder": lambda run: run.submission.folder,
+    "data": lambda run: encode(run.submission.data),
+    "from": lambda run: None if run.submission.earlier is None else str(run.submission.earlier),
     "terminal": lambda run: run.submission.terminal,
     "run_configuration": lambda run: run.submission.run_configuration,
     "target": lambda run: run.submission.target,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.frozen import dataclass
+from holdfast.given_files import GivenData
 from holdfast.history.queries import duration_text
 from holdfast.model import Run, Submission, UseState
 
@@ -104,6 +105,7 @@ def _facts(run: Run) -> dict[str, str]:
         "script": submission.script_name,
         "command": _command(submission),
         "folder": submission.folder or None,
+        "from": None if submission.earlier is None else str(submission.earlier),
         "commit": submission.properties.get("commit"),
         "run configuration": submission.run_configuration,
         "target": submission.target,
@@ -115,6 +117,7 @@ def _facts(run: Run) -> dict[str, str]:
         "image": run.image,
         "image id": run.image_id,
         "GPU": _gpu_use(run),
+        **{f"data {each.target}": _data(each) for each in submission.data},
     }
     return {name: value for name, value in facts.items() if value is not None}
 
@@ -123,6 +126,11 @@ def _command(submission: Submission) -> str | None:
     """Without the arguments, which are compared one by one. None for a script that is started as it is."""
     words = submission.command
     return shlex.join(words[: len(words) - len(submission.arguments)]) if words else None
+
+
+def _data(data: GivenData) -> str:
+    of = ", at least" if not data.is_whole else ""
+    return f"{data.source} ({data.digest[:12]}{of}, {data.files} files, {data.size} bytes)"
 
 
 def _gpu_use(run: Run) -> str | None:

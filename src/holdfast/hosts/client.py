@@ -96,6 +96,11 @@ class Client:
         not the place. When the link is gone the run may have started."""
         return self._send("start", replies.Started, order, json.dumps({**secrets}).encode() if secrets else b"")
 
+    def earlier(self, project: str, run: str, path: str) -> replies.LeftFiles:
+        """What the run left at `path`, empty for all, for another to go on from. Raises FarSideError `not-found`,
+        `living`, `nothing`."""
+        return self._request("earlier", replies.LeftFiles, {"project": project, "run": run, "path": path})
+
     def give_up(self, project: str, run: str, generation: str, detail: str) -> bool:
         """Take the run's name, so that it cannot be started any more. False: it has begun."""
         fields = {"project": project, "run": run, "generation": generation, "detail": detail}
@@ -157,6 +162,22 @@ class Client:
             replies.Contents,
             {"project": project, "run": run, "digests": [*digests], "offset": offset},
         )
+
+    def data_keep(self, digest: str, name: str) -> replies.LeftFiles:
+        """Make a data folder of contents that have arrived. Raises FarSideError `incomplete` where some have not."""
+        return self._request("data-keep", replies.LeftFiles, {"digest": digest, "name": name})
+
+    def data_list(self) -> tuple[replies.KeptData, ...]:
+        """The one that was used last first."""
+        return self._request("data-list", tuple[replies.KeptData, ...])
+
+    def data_look(self, path: str) -> replies.SeenData:
+        """What lies at a path of the host. Raises FarSideError `not-found`."""
+        return self._request("data-look", replies.SeenData, {"path": path})
+
+    def data_remove(self, digest: str) -> Reply[replies.Bytes]:
+        """Gone already is success. Raises FarSideError `living` while a run reads it."""
+        return self._send("data-remove", replies.Bytes, {"digest": digest})
 
     def remove(self, what: Fields) -> Reply[replies.Bytes]:
         """Remove a run (`project`, `run`) or an `environment`; gone already is success. Raises FarSideError
@@ -242,9 +263,9 @@ class Client:
         """The Python of a login shell; empty where it has none of its own."""
         return self._value("login-python", "python", str)
 
-    def has_python(self, python: str) -> str:
-        """Why that Python cannot be used; empty where it can."""
-        return self._value("has-python", "why", str, {"python": python})
+    def has_python(self, python: str, start: bool = False) -> replies.FoundPython:
+        """Whether that Python can be used; with `start` it is started, and says its version."""
+        return self._request("has-python", replies.FoundPython, {"python": python, "start": start})
 
     def after_logout(self) -> replies.LogoutRules:
         return self._request("after-logout", replies.LogoutRules)

@@ -198,6 +198,14 @@ class Platform:
     libc: str
 
 
+@dataclass(frozen=True)
+class FoundPython:
+    """`why` it cannot be used; empty where it can."""
+
+    why: str
+    version: str
+
+
 class FarProject(NamedTuple):
     """A project that has runs on a host; `name` is empty where none of them says it."""
 
@@ -328,6 +336,37 @@ class Purged:
 
     removed: int
     kept: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LeftFiles:
+    """What a run left that another can go on from: how many files, and their bytes."""
+
+    files: int
+    size: int
+
+
+@dataclass(frozen=True)
+class KeptData:
+    """Data that a host keeps. `names` are what people called it, `used` is the host's time; `users` have not ended."""
+
+    digest: str
+    names: tuple[str, ...]
+    files: int
+    size: int
+    used: Seconds
+    users: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SeenData:
+    """What lies on a host anyway; `digest` is of names, sizes and times. Not `is_whole`: of the first files."""
+
+    path: str
+    files: int
+    size: int
+    digest: str
+    is_whole: bool
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,15 @@ def _snapshot_progressed(event: events.SnapshotProgressed) -> Line:
     return Line(text, Level.PROGRESS, doing="snapshot")
 
 
+def _reading_much(event: events.ReadingMuch) -> Line:
+    tree = event.tree
+    parts = []
+    for each in tree.largest:
+        parts.append(f"{each.path} ({format_size(each.bytes) if tree.is_large else f'{each.files:,} files'})")
+    text = f"Reading {tree.files:,} files, {format_size(tree.bytes)}, of {event.root}; most of it: {', '.join(parts)}."
+    return Line(text, remedy=f"To ship less: --project DIR, or lines in .amlignore, such as {tree.line}")
+
+
 def _environment_used(event: journals.EnvironmentUsed) -> Iterable[Line]:
     """Nothing for the user's own Python."""
     count = counted(len(event.packages), "package")
@@ -112,6 +121,7 @@ def _nothing(_: object) -> Iterable[Line]:
 WORDS: Mapping[type[events.Event | journals.JournalEvent], Callable[[Any], Line | Iterable[Line]]] = {
     events.Warned: lambda event: Line(event.message, Level.WARNING, event.remedy),
     events.SnapshotProgressed: _snapshot_progressed,
+    events.ReadingMuch: _reading_much,
     events.StillWaiting: _nothing,
     events.SnapshotTaken: lambda event: Line(
         f"snapshot {event.digest[:12]}: {event.files} files, {format_size(event.size)}", Level.DETAIL

@@ -22,6 +22,9 @@ def plan_lines(plan: Plan) -> list[str]:
         f"grace        {format_duration(plan.limits.grace)}",
         f"secrets      {', '.join(plan.secrets) or 'none'}",
     ]
+    if plan.earlier is not None:
+        lines.append(f"from         {plan.earlier.path or 'all'} of {plan.earlier.run}")
+    lines += _two_columns("data", (f"{each.target} is {_word(each.source)}" for each in plan.data))
     if plan.command is not None:
         lines += _two_columns("GPUs", _gpus(plan.gpu))
     if plan.container is not None:

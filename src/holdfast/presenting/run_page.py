@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from holdfast.frozen import asdict, dataclass
+from holdfast.given_files import GivenData
 from holdfast.history.metrics import MetricSummary
 from holdfast.history.queries import run_in_detail
 from holdfast.history.run_differences import Comparison, Difference, flattened
@@ -52,6 +53,13 @@ def rows(inspection: Inspection, gpus_over_time: Iterable[str] = ()) -> Iterator
         yield "Other files", f"To fetch one: {fetch}"
     yield from _what_happened(inspection)
     yield from _what_was_asked(inspection)
+
+
+def data_words(data: GivenData) -> str:
+    least = "" if data.is_whole else "at least "
+    of = "names and times" if data.is_listing else "contents"
+    amount = f"{least}{format_size(data.size)} in {counted(data.files, 'file')}"
+    return f"{data.target} is {data.source}: {amount}, {of} {data.digest[:12] or 'unknown'}"
 
 
 def _left(run: Run) -> Iterator[Row]:
@@ -127,6 +135,10 @@ def _what_was_asked(inspection: Inspection) -> Iterator[Row]:
         yield "Folder", submission.folder
     if submission.arguments:
         yield "Arguments", shlex.join(submission.arguments)
+    if submission.earlier is not None:
+        yield "From", str(submission.earlier)
+    for data in submission.data:
+        yield "Data", data_words(data)
     if submission.terminal:
         yield "Terminal", "80 by 24"
     yield "Number", str(submission.run_number)

@@ -1,14 +1,13 @@
-"""Compute targets: `aml_config/<name>.compute` says where a run runs."""
+"""Compute targets: `<name>.compute`, in `aml_config/` or the account's own folder, says where a run runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.frozen import dataclass, replace
-from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
+from holdfast.project.configuration_folders import BUILTIN, ConfigurationFolders
 from holdfast.project.problems import Mistake, Problem, errors_in
 from holdfast.shown_text import pasted
 
@@ -68,7 +67,8 @@ class ComputeTarget:
     """`type` is one of `TYPES`; `port` is None for the default, `username` for what ssh's own configuration says;
     `private_key` is a path on this machine, `home` (Holdfast's folder there; None is `~/.holdfast`) and, for a remote
     type, `python_location` are paths on the target; `user_managed_environment` None is `auto`: an environment is built
-    where the project has a file of packages; `file` is None for the built-in target. Of containers,
+    where the project has a file of packages; `file` is relative to the project, a whole path for a target of the
+    account, and None for the built-in one. Of containers,
     `nvidia_docker` is None where nothing is written; `volumes` and `docker_arguments` are as written, the latter as
     words; None leaves `shm_size`, `memory`, `cpus` and `network` to the defaults."""
 
@@ -99,31 +99,33 @@ class ComputeTarget:
 BUILTIN_LOCAL = ComputeTarget(name=BUILTIN, type="local", user_managed_environment=True)
 
 
-def compute_names(root: Path) -> list[str]:
+def compute_names(folders: ConfigurationFolders) -> list[str]:
     """Every name that `read_compute` reads: those with a file, and `local`."""
-    return names_with(root, SUFFIX)
+    return folders.names(SUFFIX)
 
 
-def read_compute(project_root: Path, name: str) -> tuple[ComputeTarget | None, list[Problem]]:
+def has_compute(folders: ConfigurationFolders, name: str) -> bool:
+    return folders.has(name, SUFFIX)
+
+
+def read_compute(folders: ConfigurationFolders, name: str) -> tuple[ComputeTarget | None, list[Problem]]:
     """The target, None when the file has an error; warnings come with a target."""
-    target, problems = examine_compute(project_root, name)
+    target, problems = examine_compute(folders, name)
     return (None if errors_in(problems) else target), problems
 
 
-def examine_compute(project_root: Path, name: str) -> tuple[ComputeTarget | None, list[Problem]]:
+def examine_compute(folders: ConfigurationFolders, name: str) -> tuple[ComputeTarget | None, list[Problem]]:
     """As `read_compute`, but also returns what could be read of a file with errors: to show, not to run."""
-    if name == BUILTIN and name not in file_stems(project_root, SUFFIX):
+    if name == BUILTIN and name not in folders.of_project(SUFFIX):
         return BUILTIN_LOCAL, []
-    from holdfast.project.documents import read_document
     from holdfast.project.fields import Fields
 
-    relative = f"{CONFIGURATION_FOLDER}/{name}{SUFFIX}"
-    document, problems = read_document(project_root, relative, "See `holdfast computetarget list`.")
+    document, problems = folders.read(name, SUFFIX, "See `holdfast computetarget list`.")
     if document is None:
         return None, problems
     fields = Fields(document, problems)
     fields.check_keys(KEYS, _OTHER_NAMES)
-    target = _target(fields, name, relative)
+    target = _target(fields, name, document.file)
     return target, fields.in_order()
 
 

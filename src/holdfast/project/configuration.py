@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import ConfigurationError, UnknownName
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, replace
-from holdfast.project.compute import ComputeTarget, compute_names, examine_compute
+from holdfast.project.compute import ComputeTarget, compute_names, examine_compute, has_compute
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, refuse_paths
 from holdfast.project.packages_wish import PackagesChoice, PackagesWish, names_packages
 from holdfast.project.problems import Problem, errors_in
@@ -57,13 +57,14 @@ def load_configuration(
     name = _known_runconfig(project, run_configuration)
     if target is not None:
         _require_target(project, target)
-    run, problems = examine_runconfig(project.root, name, target)
+    folders = project.configuration_folders
+    run, problems = examine_runconfig(folders, name, target)
     if run:
         run = replace(run, spark_dependencies_file=spark_file or run.spark_dependencies_file)
     target_name = run.target if run else target
     found: ComputeTarget | None = None
-    if target_name in compute_names(project.root):
-        found, of_target = examine_compute(project.root, target_name)
+    if target_name is not None and has_compute(folders, target_name):
+        found, of_target = examine_compute(folders, target_name)
         problems = problems + of_target
     environment: EnvironmentSpec | None = None
     choice: PackagesChoice | None = None
@@ -103,16 +104,15 @@ def _why_spark(run: RunConfiguration | None, problems: list[Problem]) -> list[Pr
 def _known_runconfig(project: Project, written: str | None) -> str:
     if written is None:
         return BUILTIN
-    name = _runconfig_name(project, written)
-    valid = runconfig_names(project.root)
-    if name in valid:
+    name, folders = _runconfig_name(project, written), project.configuration_folders
+    if folders.has(name, SUFFIX):
         return name
     hint = "See `holdfast runconfiguration list`."
-    if name in compute_names(project.root):
+    if has_compute(folders, name):
         hint = (
             f"For the compute target of that name: holdfast runconfiguration create -n {pasted(name)} -t {pasted(name)}"
         )
-    raise UnknownName("run configuration", name, valid, hint)
+    raise UnknownName("run configuration", name, runconfig_names(folders), hint)
 
 
 def _runconfig_name(project: Project, written: str) -> str:
@@ -132,8 +132,8 @@ def _runconfig_name(project: Project, written: str) -> str:
 
 def _require_target(project: Project, name: str) -> None:
     refuse_paths("compute target", name)
-    valid = compute_names(project.root)
-    if name not in valid:
+    folders = project.configuration_folders
+    if not has_compute(folders, name):
         attach = f"holdfast computetarget attach remote -n {pasted(name)} -a HOST"
         hint = f"If it is a machine that is not attached yet: {attach}"
-        raise UnknownName("compute target", name, valid, hint)
+        raise UnknownName("compute target", name, compute_names(folders), hint)

@@ -16,15 +16,15 @@ from holdfast.errors import HoldfastError, ProjectError, StorageError, UsageErro
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project import provenance
+from holdfast.project.configuration_folders import BUILTIN as BUILTIN
+from holdfast.project.configuration_folders import CONFIGURATION_FOLDER as CONFIGURATION_FOLDER
+from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.folders_above import counts_above
 from holdfast.project.provenance import STATE_FOLDER
 from holdfast.regular_files import read_regular
 from holdfast.shown_text import pasted
 from holdfast.whole_files import write_once
 
-CONFIGURATION_FOLDER = "aml_config"
-BUILTIN = "local"
-"""Always there: a folder without any file still runs on this machine."""
 IDENTITY_FILE = "project.json"
 _GIT = ".git"
 _IDENTITY_FORMAT = 1
@@ -37,13 +37,18 @@ _HALF_WRITTEN_SECONDS = 2.0
 @dataclass(frozen=True)
 class Project:
     """`id` is 32 hexadecimal digits, empty before `ensure_identity`. `is_bare`: without `aml_config/`. `home` is
-    Holdfast's folder on this machine."""
+    Holdfast's folder on this machine; `account` has the account's own compute targets."""
 
     root: Path
     id: str
     name: str
     is_bare: bool
     home: Path
+    account: Path | None = None
+
+    @property
+    def configuration_folders(self) -> ConfigurationFolders:
+        return ConfigurationFolders(self.root, self.account)
 
     @property
     def state_directory(self) -> Path:
@@ -69,29 +74,44 @@ class _State:
         self.path, self.is_made = path, provenance.is_made(path, home)
 
 
-def find_project(start: Path, home: Path, user_home: Path | None = None) -> Project:
+def find_project(start: Path, home: Path, user_home: Path | None = None, account: Path | None = None) -> Project:
     """The nearest folder at or above `start` with `aml_config/`, else the top of the git repository around it, whatever
     ran there before. Without a repository: the nearest with an identity, else `start`, bare.
 
-    `~/.holdfast` is this machine's own and has no identity. `home` is Holdfast's folder on this machine. `user_home` is
-    the user's home directory: a repository of dot files there is no project.
+    `~/.holdfast` is this machine's own and has no identity. `home` is Holdfast's folder on this machine, `account` the
+    account's own of compute targets. `user_home` is the user's home directory: a repository of dot files there is no
+    project.
     """
     here = Path(os.path.abspath(start))
-    if not os.path.isdir(here):
-        raise ProjectError(f"`{here}` is not a folder.", "Change to the project's folder, or make it.")
+    _require_folder(here)
+    return _project(_root_above(here, user_home), home, account)
+
+
+def named_project(folder: Path, home: Path, account: Path | None = None) -> Project:
+    """The project that is exactly this folder, whatever lies around it."""
+    _require_folder(folder)
+    return _project(Path(real_path(folder)), home, account)
+
+
+def _require_folder(folder: Path) -> None:
+    if not os.path.isdir(folder):
+        raise ProjectError(f"`{folder}` is not a folder.", "Change to the project's folder, or make it.")
+
+
+def _root_above(here: Path, user_home: Path | None) -> Path:
     candidates = (here, *here.parents)
     for folder in candidates:
         if os.path.isdir(folder / CONFIGURATION_FOLDER):
             _refuse_project_above(folder / CONFIGURATION_FOLDER, here)
-            return _project(folder, False, home)
+            return folder
     top = _repository_top(candidates, user_home)
     if top is not None:
-        return _project(top, True, home)
+        return top
     for folder in candidates:
         if os.path.isfile(folder / STATE_FOLDER / IDENTITY_FILE):
             _refuse_project_above(folder / STATE_FOLDER, here)
-            return _project(folder, True, home)
-    return _project(here, True, home)
+            return folder
+    return here
 
 
 def _repository_top(candidates: tuple[Path, ...], user_home: Path | None) -> Path | None:
@@ -225,9 +245,10 @@ def _refuse_project_above(found: Path, here: Path) -> None:
     )
 
 
-def _project(root: Path, is_bare: bool, home: Path) -> Project:
-    shared = _read_identity(root / CONFIGURATION_FOLDER / IDENTITY_FILE)
-    project = Project(root, shared.id, shared.name or root.name or "project", is_bare, home)
+def _project(root: Path, home: Path, account: Path | None) -> Project:
+    is_bare = not os.path.isdir(root / CONFIGURATION_FOLDER)
+    shared = _Identity() if is_bare else _read_identity(root / CONFIGURATION_FOLDER / IDENTITY_FILE)
+    project = Project(root, shared.id, shared.name or root.name or "project", is_bare, home, account)
     if shared.id:
         return project
     try:
@@ -274,22 +295,6 @@ def _cannot_write(path: Path, error: OSError) -> StorageError:
         f"`{path}` cannot be written: {reason}.",
         "The project's runs are kept there: make the folder writable, and check that the disk has room.",
     )
-
-
-def names_with(root: Path, suffix: str) -> list[str]:
-    """Every name that has a file with `suffix`, and `local`, sorted."""
-    return sorted({BUILTIN, *file_stems(root, suffix)})
-
-
-def file_stems(root: Path, suffix: str) -> list[str]:
-    """Listed, not opened: a name must match its file exactly, also where the file system ignores case."""
-    try:
-        with os.scandir(root / CONFIGURATION_FOLDER) as found:
-            return sorted(
-                each.name.removesuffix(suffix) for each in found if each.name.endswith(suffix) and os.path.isfile(each)
-            )
-    except OSError:
-        return []
 
 
 def check_name(kind: str, name: str) -> str:

@@ -12,14 +12,14 @@ _SPECIAL = re.compile(r"[*?\[\\]")
 def checked_include(text: str, folder: str = "") -> str:
     """The glob as from the project's top, when it was typed in `folder`. A name without a star is a path: only `*.bin`
     is meant at any depth. Raises UsageError for one that can take in no file of the project."""
-    body = text.strip()
+    body = text.lstrip()
     is_folder, parts = body.endswith("/"), [part for part in body.split("/") if part not in ("", ".")]
     is_anchored = "/" in body.rstrip("/") or not _SPECIAL.search(body)
     above = folder.split("/") if folder else []
     while parts and parts[0] == ".." and above:
         above, parts = above[:-1], parts[1:]
         is_anchored = True
-    if not parts or ".." in parts or body.startswith(("/", "~")) or not body.isprintable():
+    if not body.strip() or not parts or ".." in parts or body.startswith(("/", "~")) or not body.isprintable():
         raise UsageError(
             f"`{text}` takes in no file of the project.", "Write a file, a folder or a glob: data/ or 'data/*.bin'"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.errors import UsageError
 from holdfast.project.quantities import parse_size
-from holdfast.written_files import UNLIMITED
+from holdfast.written_files import UNLIMITED, path_inside
 
 _NONE = "none"
 
@@ -27,9 +27,10 @@ def render_limit(limit: int) -> str:
 
 
 def checked_glob(text: str) -> str:
-    """A glob as it takes in files of the project. Raises UsageError for one that can take in none."""
+    """A glob as it takes in files of the project, or beside it: `../logs/`. Raises UsageError for one that can take in
+    none."""
     glob = text.replace("\\", "/").removeprefix("./").strip()
-    if not glob.strip("/") or glob.startswith("/") or ".." in glob.split("/") or not glob.isprintable():
+    if not glob.strip("/") or glob.startswith("/") or ".." in path_inside(glob).split("/") or not glob.isprintable():
         raise UsageError(
             f"`{text}` takes in no file of the project.", 'Write a file, a folder or a glob: checkpoints/ or "*.pt"'
         )

@@ -1,17 +1,18 @@
-"""Run configurations: `aml_config/<name>.runconfig` says how a run runs, and `-c` names one."""
+"""Run configurations: `<name>.runconfig`, beside the compute targets, says how a run runs, and `-c` names one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from holdfast.errors import UsageError, nearest
 from holdfast.frozen import dataclass, field
-from holdfast.project.compute import compute_names
+from holdfast.project.compute import compute_names, has_compute
+from holdfast.project.configuration_folders import BUILTIN, ConfigurationFolders
 from holdfast.project.credentials import looks_secret
-from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
+from holdfast.project.data_wishes import KEY as DATA
+from holdfast.project.data_wishes import DataWish, read_data
 from holdfast.project.gpu_wishes import KEYS as GPU_KEYS
 from holdfast.project.gpu_wishes import GpuWishes, read_wishes, render_wishes
 from holdfast.project.include_wishes import as_typed, checked_include
@@ -43,6 +44,7 @@ KEYS = (
     "GraceTime",
     "Outputs",
     "OutputsLimit",
+    DATA,
     "Include",
     *GPU_KEYS,
 )
@@ -71,34 +73,35 @@ class RunConfiguration:
     grace_time: float | None = None
     outputs: tuple[str, ...] = ()
     outputs_limit: int | None = None
+    data: tuple[DataWish, ...] = ()
     include: tuple[str, ...] = ()
     gpu: GpuWishes = GpuWishes()
     ignored: tuple[str, ...] = ()
     file: str | None = None
 
 
-def runconfig_names(root: Path) -> list[str]:
+def runconfig_names(folders: ConfigurationFolders) -> list[str]:
     """Every name that `read_runconfig` reads: those with a file, and `local`."""
-    return names_with(root, SUFFIX)
+    return folders.names(SUFFIX)
 
 
-def read_runconfig(root: Path, name: str, target: str | None = None) -> tuple[RunConfiguration | None, list[Problem]]:
+def read_runconfig(
+    folders: ConfigurationFolders, name: str, target: str | None = None
+) -> tuple[RunConfiguration | None, list[Problem]]:
     """The configuration, None when the file has an error. `target` stands for its `Target`, as `-t` does."""
-    configuration, problems = examine_runconfig(root, name, target)
+    configuration, problems = examine_runconfig(folders, name, target)
     return (None if errors_in(problems) else configuration), problems
 
 
 def examine_runconfig(
-    root: Path, name: str, target: str | None = None
+    folders: ConfigurationFolders, name: str, target: str | None = None
 ) -> tuple[RunConfiguration | None, list[Problem]]:
     """As `read_runconfig`, but also returns what could be read of a file with errors: to show, not to run."""
-    if name == BUILTIN and name not in file_stems(root, SUFFIX):
+    if name == BUILTIN and name not in folders.of_project(SUFFIX):
         return RunConfiguration(name=BUILTIN, target=target or BUILTIN), []
-    from holdfast.project.documents import read_document
     from holdfast.project.fields import Fields
 
-    relative = f"{CONFIGURATION_FOLDER}/{name}{SUFFIX}"
-    document, problems = read_document(root, relative, "See `holdfast runconfiguration list`.")
+    document, problems = folders.read(name, SUFFIX, "See `holdfast runconfiguration list`.")
     if document is None:
         return None, problems
     fields = Fields(document, problems)
@@ -106,7 +109,7 @@ def examine_runconfig(
     framework = fields.choice("Framework", ("Python", "PySpark"))
     configuration = RunConfiguration(
         name=name,
-        target=target or _target(fields, root),
+        target=target or _target(fields, folders),
         argument_vector=_arguments(fields),
         environment_variables=_variables(fields),
         framework="Python" if framework == "Python" else "PySpark",
@@ -120,10 +123,11 @@ def examine_runconfig(
         grace_time=_duration(fields, "GraceTime", least=0.0),
         outputs=_globs(fields, "Outputs", "checkpoints/", checked_glob),
         outputs_limit=_limit(fields),
+        data=read_data(fields),
         include=_globs(fields, "Include", "data/", checked_include),
         gpu=read_wishes(fields),
         ignored=tuple(key for key in DATA_KEYS if fields.document.entry(key)),
-        file=relative,
+        file=document.file,
     )
     _say_what_is_easily_missed(fields, configuration)
     return configuration, fields.in_order()
@@ -158,16 +162,20 @@ def render_runconfig(configuration: RunConfiguration) -> str:
         lines += ["Include:", *(f"  - {render_scalar(as_typed(each))}" for each in configuration.include)]
     if configuration.outputs_limit is not None:
         lines.append(f"OutputsLimit: {render_limit(configuration.outputs_limit)}")
+    if configuration.data:
+        lines += [f"{DATA}:", *(f"  - {render_scalar(str(each))}" for each in configuration.data)]
     lines += render_wishes(configuration.gpu)
     return "\n".join(lines) + "\n"
 
 
-def _target(fields: Fields, root: Path) -> str:
-    valid = compute_names(root)
+def _target(fields: Fields, folders: ConfigurationFolders) -> str:
     written = fields.text("Target")
+    if written is not None and has_compute(folders, written):
+        return written
+    valid = compute_names(folders)
     if written is None and fields.lacks("Target"):
         fields.error("Target", "missing", f"Write `Target: {valid[0] if len(valid) == 1 else BUILTIN}`.")
-    elif written is not None and written not in valid:
+    elif written is not None:
         guess = nearest(written, valid)
         remedy = f"Write `Target: {guess}`." if guess else f"There is: {', '.join(valid)}."
         attach = "" if guess else f" To add one: `holdfast computetarget attach … --name {pasted(written)}`."

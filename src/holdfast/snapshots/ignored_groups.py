@@ -210,7 +210,7 @@ class _Look:
                     continue
                 if is_folder:
                     pending.append(entry.path[len(self._root) + 1 :])
-                elif entry.is_file(follow_symlinks=False):
+                elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
                     count, size = count + 1, size + _size(entry)
         return replace(found, count=count, size=size)
 

@@ -16,6 +16,7 @@ from holdfast.frozen import dataclass
 from holdfast.snapshots.cache import Cache, CacheWriter, Known, NoCache, load_cache, writing_cache
 from holdfast.snapshots.ignore import FileListing, begin_listing
 from holdfast.snapshots.include_globs import NOTHING, Include
+from holdfast.snapshots.large_trees import LargeTree, large_tree
 from holdfast.snapshots.manifest import encode_rows
 from holdfast.snapshots.patterns import with_slashes
 from holdfast.snapshots.store import ObjectStore, is_digest
@@ -30,10 +31,19 @@ from holdfast.snapshots.warnings import (
     unreadable_file,
 )
 
-__all__ = ["Progress", "Snapshot", "SnapshotWarning", "take_snapshot"]
+__all__ = ["Progress", "Snapshot", "SnapshotListener", "SnapshotWarning", "take_snapshot"]
 
 Progress = Callable[[int, int], None]
 """Hears how many files and bytes have been read so far."""
+
+
+@dataclass(frozen=True)
+class SnapshotListener:
+    """`begins` hears of much that is to be read, before any of it is."""
+
+    progress: Progress
+    begins: Callable[[LargeTree], None]
+
 
 _TRIES = 3
 _FILES_PER_REPORT = 64
@@ -70,7 +80,7 @@ def open_regular(path: str) -> BinaryIO:
 def take_snapshot(
     root: Path,
     state: Path,
-    progress: Progress | None = None,
+    told: Progress | SnapshotListener | None = None,
     selection: Selection | None = None,
     opener: Callable[[str], BinaryIO] = open_regular,
     store: ObjectStore | None = None,
@@ -98,6 +108,11 @@ def take_snapshot(
     unread = [path for path in listing.paths if path not in reused]
     if complete and len(reused) == len(unchanged) and not any(os.path.lexists(f"{base}/{path}") for path in unread):
         return _as_before(cache, listing.warnings)
+    if isinstance(told, SnapshotListener):
+        much = large_tree(base, unread)
+        if much is not None:
+            told.begins(much)
+    progress = told.progress if isinstance(told, SnapshotListener) else told
     with writing_cache(state) if store.keeps else contextlib.nullcontext(NoCache()) as writer:
         stored = store.digests()
         reading = _Reading(base, store, writer, opener, progress, listing.executable)

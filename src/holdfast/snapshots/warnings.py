@@ -137,8 +137,8 @@ def _large_folder(place: str, size: int, count: int) -> SnapshotWarning:
     if size <= BETTER_AS_DATA.bytes and count <= BETTER_AS_DATA.files:
         return about
     name = place.removesuffix("/")
-    better = f"To send it once per machine instead: --data {pasted(f'{name}:{name}')}"
-    return SnapshotWarning(about.path, about.message, f"{better}\n{about.remedy}")
+    better = f"To send it once per machine instead, leave it out and add: --data {pasted(f'{name}:{name}')}"
+    return SnapshotWarning(about.path, about.message, f"{about.remedy}\n{better}")
 
 
 def _large_path(path: str, amount: str) -> SnapshotWarning:

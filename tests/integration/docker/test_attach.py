@@ -71,7 +71,14 @@ def test_a_second_attach_with_another_image_changes_that_line_alone(
     assert file.read_text() == before.replace(PYTHON, PLAIN), "the file's own image, where none is named"
 
 
-@pytest.mark.parametrize("words", [["--type", "docker"], ["localdocker"], ["--type", "localdocker"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--type", "localdocker"],
+        pytest.param(["--type", "docker"], marks=pytest.mark.soak),
+        pytest.param(["localdocker"], marks=pytest.mark.soak),
+    ],
+)
 def test_older_spellings_attach_too(holdfast: Run, docker: Daemon, tmp_path: Path, words: list[str]) -> None:
     result = holdfast("computetarget", "attach", *words, "-n", "here", "--image", PYTHON)
     assert result.code == 0, result.err

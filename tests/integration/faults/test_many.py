@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import json
 
-RUNS, PROCESSES = {"local": 24, "remote": 12}, 8
+RUNS, PROCESSES = {"local": 16, "remote": 10}, 8
 
 
 def test_many_runs_by_eight_processes_have_right_records_and_unique_ids(bench, target):

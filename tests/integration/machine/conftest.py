@@ -12,7 +12,14 @@ import pytest
 from holdfast.hosts.client import Client
 from holdfast.hosts.host import Local
 from holdfast.hosts.machine_report import MachineFacts
+from kit.homes import furnish
 from kit.nvml import Device, Simulated
+
+
+@pytest.fixture(autouse=True)
+def furnished(isolated: Path) -> None:
+    """This machine after an earlier command."""
+    furnish(isolated / ".holdfast", has_uv=False)
 
 
 @pytest.fixture

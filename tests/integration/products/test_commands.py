@@ -76,6 +76,17 @@ def test_what_a_script_writes_beside_its_project_comes_home_and_its_folder_has_i
     assert sorted(os.listdir(bench.root.parent)) == before
 
 
+def test_a_script_imports_the_projects_packages_from_any_folder_and_hides_nothing_of_python(bench):
+    bench.write("mylib/__init__.py", "from inner import NAME\n")
+    bench.write("src/inner/__init__.py", "NAME = 'inner'\n")
+    bench.write("random.py", "raise SystemExit('hidden')\n")
+    bench.write("tools/deep/train.py", "import random, mylib\nprint(mylib.NAME, random.__name__)\n")
+    bench.write("tools/run.sh", "#!/bin/sh\npython deep/train.py\n")
+    assert bench.submit("tools/deep/train.py").out == "inner random\n"
+    bench.write("aml_config/README", "")
+    assert bench.command("submit", "run.sh", cwd=bench.root / "tools").out == "inner random\n"
+
+
 def test_the_programs_of_the_runs_python_are_on_its_path(bench):
     bench.write("t.py", ON_PATH)
     assert bench.submit("t.py").out == "True True\n"

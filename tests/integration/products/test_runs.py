@@ -359,3 +359,59 @@ def test_an_async_submit_returns_while_the_script_runs_and_logs_follow_it_later(
     assert follower.communicate(timeout=60)[0] == b"second\n"
     assert follower.returncode == 0
     assert (bench.near(run_id) / "outputs/result").read_text() == "whole"
+
+
+def test_a_run_goes_on_from_what_an_earlier_one_wrote(bench):
+    bench.write(
+        "train.py",
+        """
+        import os, sys
+        before = int(open("ckpt/last").read()) if "--resume" in sys.argv else 0
+        os.makedirs("ckpt", exist_ok=True)
+        open("ckpt/last", "w").write(str(before + 1))
+        open("outputs/%d" % before, "w").write("x")
+        print(before, sorted(os.listdir("outputs")), os.environ.get("HOLDFAST_FROM"))
+        """,
+    )
+    first = bench.submit("train.py")
+    assert (first.code, first.out) == (0, "0 ['0'] None\n")
+    run_id = bench.record()["run_id"]
+    again = bench.submit("--from", "last", "train.py", "--resume")
+    assert (again.code, again.out) == (0, f"1 ['0', '1'] {run_id}\n")
+    record = bench.record()
+    assert (record["from"], record["attachments"]) == (run_id, ["outputs/1", "ckpt/last"]), "what it wrote itself"
+    assert (bench.there(run_id) / "ckpt/last").read_text() == "1", "the earlier run's file is what it was"
+    part = bench.submit("--from", f"{run_id}:ckpt/last", "train.py", "--resume")
+    assert part.out == f"1 ['1'] {run_id}\n"
+
+
+def test_data_beside_the_project_is_found_at_its_place_and_sent_once(bench, target):
+    folder = bench.root.parent / "datasets" / "tiny"
+    (folder / "part").mkdir(parents=True)
+    (folder / "part" / "x").write_text("data")
+    (folder / "link").symlink_to("part/x")
+    bench.write(
+        "t.py",
+        """
+        import os
+        print(open("data/tiny/link").read(), sorted(os.listdir("data/tiny")))
+        open("outputs/r", "w").write("r")
+        try:
+            open("data/tiny/part/x", "r+").write("other")
+        except OSError:
+            print("read-only")
+        """,
+    )
+    is_here = target == "local"
+    said = "data ['link', 'part']\n" + ("" if is_here else "read-only\n")
+    first = bench.submit("--data", f"{folder}:data/tiny", "t.py")
+    assert (first.code, first.out) == (0, said)
+    record = bench.record()
+    assert record["attachments"] == ["outputs/r"], "what it was given is not its output"
+    assert [(each["target"], each["files"], each["size"]) for each in record["data"]] == [("data/tiny", 2, 4)]
+    if is_here:
+        assert (folder / "part" / "x").read_text() == "other", "as by hand"
+        return
+    again = bench.submit("--data", f"{folder}:data/tiny", "t.py")
+    assert again.out == said and "Sending" in first.err and "Sending" not in again.err
+    assert len(list(bench.far(record["run_id"]).parents[2].glob("data/*/tree"))) == 1

@@ -6,12 +6,14 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from integration.remote.benches import far_bench  # noqa: F401 - a fixture
 from kit.accounts import premises
 from kit.boxes import Box, Boxes
+from kit.homes import furnish_account
 from kit.sshd import Client, Options
 from kit.suite.missing_parts import require
 
@@ -63,5 +65,17 @@ def box(boxes: Boxes, client: Client) -> Callable[..., Box]:
         number = next(numbers)
         account = boxes.account(shell, password)
         return boxes.box(name or f"gpu{number}", client, account, boxes.server(options), key)
+
+    return make
+
+
+@pytest.fixture
+def known_box(box: Callable[..., Box]) -> Callable[..., Box]:
+    """`known_box()` is a `box()` whose account has used Holdfast: the first contact is not what the test is about."""
+
+    def make(*arguments: Any, **options: Any) -> Box:
+        made = box(*arguments, **options)
+        furnish_account(made.account)
+        return made
 
     return make

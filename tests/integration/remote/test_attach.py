@@ -49,8 +49,8 @@ def test_an_account_that_my_own_key_opens_is_attached_and_runs_work_there(
     assert (ran.code, ran.out) == (0, f"{gpu1.account.uid}\n"), ran.err
 
 
-def test_the_older_spelling_attaches_too(holdfast: Run, box: Make, tmp_path: Path) -> None:
-    gpu1 = box("gpu1")
+def test_the_older_spelling_attaches_too(holdfast: Run, known_box: Make, tmp_path: Path) -> None:
+    gpu1 = known_box("gpu1")
     words = ["--name", "gpu1", "--type", "remote", "--address", "gpu1"]
     assert holdfast("computetarget", "attach", *words, env=gpu1.environment).code == 0
     assert written(tmp_path) == ["gpu1.compute", "gpu1.runconfig"]
@@ -90,15 +90,15 @@ def test_a_password_is_used_once_and_is_in_no_file_and_no_child(
     assert holdfast("computetarget", "check", "gpu1", env=gpu1.environment).code == 0, "the key alone is enough"
 
 
-def test_a_password_on_the_command_line_is_warned_of(holdfast: Run, box: Make) -> None:
-    result = attach(holdfast, box(password=PASSWORD, key=False), "--password", PASSWORD)
+def test_a_password_on_the_command_line_is_warned_of(holdfast: Run, known_box: Make) -> None:
+    result = attach(holdfast, known_box(password=PASSWORD, key=False), "--password", PASSWORD)
     assert result.code == 0, result.err
     assert result.err.startswith("warning: What was typed on the command line stays in the shell's history.")
     assert PASSWORD not in result.err + result.out
 
 
-def test_a_key_of_mine_is_used_as_it_is(holdfast: Run, box: Make, tmp_path: Path, isolated: Path) -> None:
-    gpu1 = box(key=False)
+def test_a_key_of_mine_is_used_as_it_is(holdfast: Run, known_box: Make, tmp_path: Path, isolated: Path) -> None:
+    gpu1 = known_box(key=False)
     key = gpu1.client.make_key("mine")
     gpu1.account.authorize(key.with_name("mine.pub").read_text())
     before = authorized(gpu1)
@@ -108,9 +108,9 @@ def test_a_key_of_mine_is_used_as_it_is(holdfast: Run, box: Make, tmp_path: Path
 
 
 def test_a_key_with_a_passphrase_is_used_once_as_a_password_is(
-    holdfast: Run, box: Make, tmp_path: Path, isolated: Path
+    holdfast: Run, known_box: Make, tmp_path: Path, isolated: Path
 ) -> None:
-    gpu1 = box(key=False)
+    gpu1 = known_box(key=False)
     key = gpu1.client.make_key("locked", passphrase="open sesame")
     gpu1.account.authorize(key.with_name("locked.pub").read_text())
     words = ["--private-key-file", str(key), "--private-key-passphrase"]
@@ -126,9 +126,9 @@ def test_a_key_with_a_passphrase_is_used_once_as_a_password_is(
 
 
 def test_a_key_is_shown_appended_by_hand_and_then_opens_the_account(
-    holdfast: Run, box: Make, tmp_path: Path, isolated: Path
+    holdfast: Run, known_box: Make, tmp_path: Path, isolated: Path
 ) -> None:
-    gpu1 = box(key=False)
+    gpu1 = known_box(key=False)
     first = attach(holdfast, gpu1, "-k")
     assert first.code == 245
     assert "The key does not open" in first.err
@@ -169,8 +169,8 @@ def test_a_machine_behind_another_is_reached_and_gets_its_own_password(
     assert "holdfast" not in authorized(door)
 
 
-def test_noise_of_start_up_files_and_banners_disturbs_nothing(holdfast: Run, box: Make, tmp_path: Path) -> None:
-    gpu1 = box("gpu1", options=Options(banner="Authorized use only!\n" * 20))
+def test_noise_of_start_up_files_and_banners_disturbs_nothing(holdfast: Run, known_box: Make, tmp_path: Path) -> None:
+    gpu1 = known_box("gpu1", options=Options(banner="Authorized use only!\n" * 20))
     noise = "echo 'Welcome to gpu1!'; printf '\\033[31mred\\033[0m\\n'; head -c 100000 /dev/urandom; cat /dev/null\n"
     for name in (".bashrc", ".profile"):
         gpu1.account.write(name, noise)
@@ -179,9 +179,9 @@ def test_noise_of_start_up_files_and_banners_disturbs_nothing(holdfast: Run, box
     assert "pythonLocation: /" in compute(tmp_path)
 
 
-def test_the_python_of_the_login_is_the_one_that_runs_will_use(holdfast: Run, box: Make, tmp_path: Path) -> None:
+def test_the_python_of_the_login_is_the_one_that_runs_will_use(holdfast: Run, known_box: Make, tmp_path: Path) -> None:
     """Many users set it in a start-up file that returns at once if the shell is not interactive."""
-    gpu1 = box("gpu1")
+    gpu1 = known_box("gpu1")
     mine = gpu1.account.home / "mine" / "bin"
     gpu1.account.write("mine/bin/readme", "")
     assert gpu1.account.run(["ln", "-s", "/usr/bin/python3", str(mine / "python")]).returncode == 0
@@ -192,9 +192,9 @@ def test_the_python_of_the_login_is_the_one_that_runs_will_use(holdfast: Run, bo
 
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "/usr/bin/tcsh", "/usr/bin/fish", "/usr/bin/zsh"])
-def test_every_login_shell_will_do(holdfast: Run, box: Make, tmp_path: Path, shell: str) -> None:
+def test_every_login_shell_will_do(holdfast: Run, known_box: Make, tmp_path: Path, shell: str) -> None:
     require(shell)
-    result = attach(holdfast, box("gpu1", shell=shell))
+    result = attach(holdfast, known_box("gpu1", shell=shell))
     assert result.code == 0, result.err
     assert "pythonLocation: /" in compute(tmp_path)
 
@@ -233,9 +233,9 @@ def test_a_home_on_a_network_is_left_for_a_local_disk(
 
 
 def test_a_person_at_a_terminal_confirms_the_host_key_and_is_asked_for_the_password_once(
-    box: Make, tmp_path: Path
+    known_box: Make, tmp_path: Path
 ) -> None:
-    gpu1 = box(password=PASSWORD, key=False)
+    gpu1 = known_box(password=PASSWORD, key=False)
     gpu1.client.known_hosts.write_text("")
     said, code = _typed(gpu1, tmp_path, [("(yes/no/fingerprint)", "yes"), ("password:", PASSWORD)])
     assert code == 0, said
@@ -245,9 +245,9 @@ def test_a_person_at_a_terminal_confirms_the_host_key_and_is_asked_for_the_passw
     assert "holdfast gpu1" in authorized(gpu1)
 
 
-def test_an_account_that_wants_a_key_and_a_password_is_used_as_it_is(box: Make, tmp_path: Path) -> None:
+def test_an_account_that_wants_a_key_and_a_password_is_used_as_it_is(known_box: Make, tmp_path: Path) -> None:
     """A second factor: no Holdfast key opens it alone, and a person is asked at each connection."""
-    gpu1 = box("gpu1", password=PASSWORD, options=Options(methods="publickey,password"))
+    gpu1 = known_box("gpu1", password=PASSWORD, options=Options(methods="publickey,password"))
     before = authorized(gpu1)
     said, code = _typed(gpu1, tmp_path, [("password:", PASSWORD)])
     assert code == 0, said
@@ -259,10 +259,10 @@ def test_an_account_that_wants_a_key_and_a_password_is_used_as_it_is(box: Make, 
 
 @pytest.mark.parametrize("passphrase", ["", "open sesame"])
 def test_a_key_that_does_not_open_the_account_is_named_before_a_password_is_asked_for(
-    box: Make, tmp_path: Path, passphrase: str
+    known_box: Make, tmp_path: Path, passphrase: str
 ) -> None:
     """A key that the machine does not know, and one whose passphrase was mistyped."""
-    gpu1 = box(password=PASSWORD, key=False)
+    gpu1 = known_box(password=PASSWORD, key=False)
     key = gpu1.client.make_key("mine", passphrase)
     if passphrase:
         gpu1.account.authorize(key.with_name(f"{key.name}.pub").read_text())

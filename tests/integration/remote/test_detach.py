@@ -18,9 +18,9 @@ Make = Callable[..., Box]
 
 
 @pytest.fixture
-def gpu1(holdfast: Run, box: Make) -> Box:
+def gpu1(holdfast: Run, known_box: Make) -> Box:
     """Attached by password, so with a Holdfast key."""
-    made = box(password=PASSWORD, key=False)
+    made = known_box(password=PASSWORD, key=False)
     made.account.write(".ssh/authorized_keys", "# mine\n", 0o600)
     result = attach(holdfast, made, env={"HOLDFAST_PASSWORD": PASSWORD})
     assert result.code == 0, result.err
@@ -105,7 +105,7 @@ def test_check_says_why_a_machine_cannot_be_used_and_writes_nothing(holdfast: Ru
 def test_show_lists_what_is_on_the_machine_and_does_without_where_it_cannot_ask(holdfast: Run, gpu1: Box) -> None:
     shown = json.loads(holdfast("computetarget", "show", "gpu1", env=gpu1.environment).out)
     assert shown["stored"]["home"] == str(gpu1.home)
-    assert [each["name"] for each in shown["stored"]["folders"]] == ["farside"]
+    assert [each["name"] for each in shown["stored"]["folders"]] == ["farside", "tools"]
     gpu1.server.stop()
     silent = holdfast("computetarget", "show", "gpu1", env=gpu1.environment)
     assert silent.code == 0

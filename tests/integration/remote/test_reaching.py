@@ -48,9 +48,9 @@ def attached(project: Path, box: Box, extra: str = "") -> None:
 
 
 @pytest.fixture
-def running(project: Path, box: MakeBox, holdfast: Callable[..., Any]) -> Iterator[tuple[Box, str, int]]:
+def running(project: Path, known_box: MakeBox, holdfast: Callable[..., Any]) -> Iterator[tuple[Box, str, int]]:
     """A run that serves a page; its id and its port."""
-    gpu1 = box()
+    gpu1 = known_box()
     attached(project, gpu1)
     (project / "serve.py").write_text(SCRIPT)
     started = holdfast("submit", "-a", "-c", "gpu1", "serve.py", cwd=project, env=gpu1.environment)
@@ -102,8 +102,8 @@ def test_a_shell_on_a_terminal_is_the_accounts_own(running: tuple[Box, str, int]
     assert b"/dev/pts/" in said
 
 
-def test_a_shell_on_a_target_needs_no_run(project: Path, box: MakeBox, holdfast: Callable[..., Any]) -> None:
-    gpu1 = box()
+def test_a_shell_on_a_target_needs_no_run(project: Path, known_box: MakeBox, holdfast: Callable[..., Any]) -> None:
+    gpu1 = known_box()
     attached(project, gpu1)
     words = ("experiment", "shell", "-c", "gpu1", "--", "sh", "-c", "pwd; echo $COLOUR")
     done = holdfast(*words, cwd=project, env=gpu1.environment)
@@ -112,9 +112,9 @@ def test_a_shell_on_a_target_needs_no_run(project: Path, box: MakeBox, holdfast:
 
 
 def test_the_words_of_a_command_arrive_as_they_are_and_the_password_variable_does_not(
-    project: Path, box: MakeBox, holdfast: Callable[..., Any]
+    project: Path, known_box: MakeBox, holdfast: Callable[..., Any]
 ) -> None:
-    gpu1 = box(options=Options(extra=["AcceptEnv HOLDFAST_*"]))
+    gpu1 = known_box(options=Options(extra=["AcceptEnv HOLDFAST_*"]))
     attached(project, gpu1)
     config = Path(gpu1.client.config)
     config.write_text("SendEnv HOLDFAST_*\n" + config.read_text())

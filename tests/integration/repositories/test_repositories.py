@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from holdfast.workbench.submitting.tools import find_uv
+from holdfast.written_files import path_in_project
 from integration.runs.conftest import end_what_is_left
 from kit.boxes import Box
 from kit.docker.images import PYTHON
@@ -43,7 +44,10 @@ class Laptop:
         home = top.parent / "downloads" / str(len(list(top.parent.glob("downloads/*"))))
         brought = self.command("history", "download", "-r", "last", "-d", str(home), cwd=top, env=self.variables)
         note = "" if brought.code == 0 else f"\nhistory download: {brought.err}"
-        return Outcome(done.code, done.out, read_tree(home), done.err + note)
+        files = {
+            path_in_project(name) if name.startswith("above/") else name: data for name, data in read_tree(home).items()
+        }
+        return Outcome(done.code, done.out, files, done.err + note)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -216,7 +217,13 @@ def test_what_a_machine_says_of_itself_does_not_steer_the_terminal(command, monk
         assert not any(line.startswith("error: no") for line in outcome.err.splitlines())
 
 
-def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(command, monkeypatch):
+@pytest.fixture
+def in_project(tmp_path: Path) -> None:
+    """Elsewhere, `clean` is about machines."""
+    (tmp_path / "aml_config").mkdir()
+
+
+def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(command, monkeypatch, in_project):
     there = [replace(listed("abc1"), id=STEERING, summary=STEERING), listed("abd2")]
     gone = [events.Removed(f"environment {STEERING}", 0, STEERING), events.Removed(STEERING, 7)]
     monkeypatch.setattr("holdfast.workbench.environments.inventory.find_environments", lambda *_: there)
@@ -233,7 +240,7 @@ def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(com
 
 
 @pytest.fixture
-def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[Rubbish]:
+def cleaned(monkeypatch: pytest.MonkeyPatch, in_project: None) -> list[Rubbish]:
     """What `clean` was asked to remove."""
     asked: list[Rubbish] = []
 
@@ -257,7 +264,9 @@ def test_clean_takes_limits_for_environments_and_for_nothing_else(command, clean
     assert len(cleaned) == 2
 
 
-def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_nothing_was(command, monkeypatch):
+def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_nothing_was(
+    command, monkeypatch, in_project
+):
     happening: list[events.Event] = []
 
     def clean(*_: Any) -> Iterator[events.Event]:
@@ -320,7 +329,7 @@ def test_commands_about_environments_load_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_clean_asks_on_a_terminal_before_it_removes_the_only_copy(command, monkeypatch):
+def test_clean_asks_on_a_terminal_before_it_removes_the_only_copy(command, monkeypatch, in_project):
     asked: list[Rubbish] = []
 
     def clean(_project: Any, rubbish: Rubbish, _context: Any) -> Iterator[events.Event]:

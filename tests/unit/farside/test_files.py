@@ -54,7 +54,7 @@ def test_what_the_script_wrote_is_told_from_what_it_was_given(store, work):
     since = begun(materialise(digest, [str(store.root)], str(work)), work)
     (work / "b.py").write_text("longer than before")
     (work / "outputs" / "model").write_text("m")
-    assert written(WorkingTree(str(work.parent)), since) == [["outputs/model", 1], ["b.py", 18]]
+    assert written(WorkingTree(str(work.parent)), since, {}) == [["outputs/model", 1], ["b.py", 18]]
 
 
 def begun(last: int, work: Path) -> int:
@@ -73,7 +73,7 @@ def test_a_file_counts_as_written_whatever_time_the_script_gives_it(store, work)
     (work / "new").write_text("")
     os.utime(work / "new", (0, 0))
     os.mkfifo(work / "pipe")  # nothing that could come home
-    assert [path for path, _ in written(WorkingTree(str(work.parent)), since)] == ["a.py", "b.py", "new"]
+    assert [path for path, _ in written(WorkingTree(str(work.parent)), since, {})] == ["a.py", "b.py", "new"]
 
 
 def test_caches_are_not_what_a_run_wrote_but_everything_in_its_outputs_is(store, work):
@@ -83,7 +83,7 @@ def test_caches_are_not_what_a_run_wrote_but_everything_in_its_outputs_is(store,
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text("")
     kept = ["outputs/__pycache__/a.pyc", "p/cache/mine", "wandb/latest"]
-    assert [path for path, _ in written(WorkingTree(str(work.parent)), since)] == kept
+    assert [path for path, _ in written(WorkingTree(str(work.parent)), since, {})] == kept
 
 
 def test_the_moment_is_later_than_what_was_laid_out_and_a_clock_that_went_back_is_not_waited_for(tmp_path, monkeypatch):

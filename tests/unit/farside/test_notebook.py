@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.farside.run import executed_notebook, notebook
 from holdfast.farside.run.executed_notebook import ExecutedNotebook, join_text
-from holdfast.farside.run.notebook import inject
+from holdfast.farside.run.notebook import forget_outputs, inject
 
 PNG = b"\x89PNG\r\n"
 
@@ -62,6 +62,13 @@ def test_without_parameters_no_cell_is_put_in():
     book = Book(cells=[code("a", "injected-parameters")])
     inject(book, [], new_cell)
     assert [each["source"] for each in book.cells] == ["a"]
+
+
+def test_outputs_of_an_earlier_execution_are_forgotten():
+    cells = [{"cell_type": "markdown", "source": ""}, code("a", outputs=(stream("old"),)) | {"execution_count": 7}]
+    forget_outputs(cells)
+    assert cells[0] == {"cell_type": "markdown", "source": ""}
+    assert (cells[1]["outputs"], cells[1]["execution_count"]) == ([], None)
 
 
 def test_prints_of_a_cell_are_one_output_and_not_endless(monkeypatch):

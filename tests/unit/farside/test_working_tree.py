@@ -47,6 +47,9 @@ def test_a_run_of_an_earlier_version_has_its_project_in_the_working_folder_itsel
     )
     (tmp_path / "plan.json").write_text('{"run": "iris_1"}')
     assert tree_of(str(tmp_path)).place == ""
+    (tmp_path / "plan.json").unlink()
+    (tmp_path / "plan.json").write_text(json.dumps({"place": PLACE}))
+    assert tree_of(str(tmp_path)).place == PLACE, "what is remembered is of another plan"
 
 
 @pytest.mark.parametrize("name", ["above/0/x", "above/5/x", "above/x", "above", "above/1/../x"])
@@ -72,7 +75,7 @@ def test_what_a_script_wrote_beside_the_project_is_listed_and_nothing_of_the_run
         file.write_text("1")
     (folder / "plan.json").write_text(json.dumps({"place": PLACE}))
     (folder / "journal.jsonl").write_text('{"t": 1, "e": "ready", "since": 1}\n')
-    assert [path for path, _ in written(tree, 1)] == [
+    assert [path for path, _ in written(tree, 1, {})] == [
         *("outputs/model", "own", "../iris.egg/a", "../logs/x", "../../up", "../../../../topmost"),
     ]
     message = {"project": "p", "run": "r", "roots": ["work/outputs", "work", "above"]}

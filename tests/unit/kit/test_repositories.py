@@ -78,6 +78,6 @@ def test_every_difference_is_found(case, change, message):
 
 def test_what_the_case_names_may_differ(case):
     hand = Outcome(0, "/clone/x at 10:11\n", {"10:11/log": b"10:11", "a.bin": b"1"})
-    far = f"/home/me/.holdfast/runs/{'a' * 32}/clone_1795053125398/work/above/clone/x at 10:12\n"
+    far = f"/home/me/.holdfast/runs/{'a' * 32}/clone_1795053125398/work/above/above/above/clone/x at 10:12\n"
     run = Outcome(0, far, {"10:12/log": b"10:12", "a.bin": b"2"})
     assert differences(case, hand, run, Path("/clone")) == []

@@ -20,6 +20,7 @@ from holdfast.presenting.lines import Level, Role, error_line
 from holdfast.presenting.machine_page import rows
 from holdfast.presenting.run_words import STATUS_ROLES, VERDICT_ROLES, ended_by, ending_lines, status_mark, verdict_mark
 from holdfast.project.problems import Severity
+from holdfast.snapshots.large_trees import LargeFolder, LargeTree
 from holdfast.workbench.environments.suitability import Remark
 from holdfast.workbench.machines.machine_findings import MachineFinding
 from holdfast.workbench.reach import events
@@ -43,6 +44,7 @@ WITHOUT_WORDS = {
 }
 WITHOUT_A_RUN = {
     events.SnapshotProgressed,
+    events.ReadingMuch,
     events.SnapshotTaken,
     events.Planned,
     events.StillWaiting,
@@ -152,6 +154,8 @@ def example(kind):
 def value(name, annotation):
     if name == "verdict":
         return Verdict(UseState.USED)
+    if name == "tree":
+        return LargeTree(1, 2, (LargeFolder("data/", 1, 2),))
     if name == "run":
         return Run(SUBMISSION, Status.COMPLETED, Ending(Reason.COMPLETED))
     return next((made for word, made in EXAMPLES.items() if annotation.startswith(word)), name)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.project.compute import ComputeTarget, read_compute, render_compute
+from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.container_keys import (
     VolumeLine,
     cpus_mistake,
@@ -22,7 +23,7 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
 def read(tmp_path: Path, text: str) -> tuple[ComputeTarget | None, list[Problem]]:
     (tmp_path / "aml_config").mkdir(exist_ok=True)
     (tmp_path / "aml_config" / "x.compute").write_text(text, encoding="utf-8")
-    return read_compute(tmp_path, "x")
+    return read_compute(ConfigurationFolders(tmp_path), "x")
 
 
 GOOD_IMAGES = [

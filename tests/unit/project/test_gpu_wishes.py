@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import UsageError
+from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.gpu_wishes import GpuWishes, format_memory, parse_gpus, parse_idle, parse_memory
 from holdfast.project.runconfig import RunConfiguration, read_runconfig, render_runconfig
 
@@ -41,7 +42,7 @@ def test_all_wishes_are_read_and_written_as_they_are(tmp_path):
     assert wishes == GpuWishes("all", True, 8_000_000_000, 5400.0, 0.0)
     again = render_runconfig(RunConfiguration("gpu", "local", gpu=wishes))
     (tmp_path / "aml_config" / "again.runconfig").write_text(again)
-    found, problems = read_runconfig(tmp_path, "again")
+    found, problems = read_runconfig(ConfigurationFolders(tmp_path), "again")
     assert problems == []
     assert found is not None and found.gpu == wishes
 
@@ -54,7 +55,7 @@ def test_a_configuration_without_wishes_is_written_as_before():
 def read(root: Path, text: str) -> GpuWishes:
     (root / "aml_config").mkdir(exist_ok=True)
     (root / "aml_config" / "gpu.runconfig").write_text(f"Target: local\nFramework: Python\n{text}")
-    found, problems = read_runconfig(root, "gpu")
+    found, problems = read_runconfig(ConfigurationFolders(root), "gpu")
     assert problems == []
     assert found is not None
     return found.gpu

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.project.compute import read_compute
 from holdfast.project.conda_file import read_conda
+from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.runconfig import read_runconfig
 from holdfast.project.spark import read_spark
@@ -39,9 +40,9 @@ def describe(root: Path) -> str:
 
 def _read(root: Path, path: Path) -> tuple[object, list[Problem]]:
     if path.suffix == ".compute":
-        return read_compute(root, path.stem)
+        return read_compute(ConfigurationFolders(root), path.stem)
     if path.suffix == ".runconfig":
-        return read_runconfig(root, path.stem)
+        return read_runconfig(ConfigurationFolders(root), path.stem)
     relative = path.relative_to(root).as_posix()
     if path.suffix == ".yml":
         return read_spark(root, relative) if path.name.startswith("spark") else read_conda(root, relative)

@@ -6,13 +6,14 @@ import pytest
 
 from holdfast.project import compute
 from holdfast.project.compute import BUILTIN_LOCAL, ComputeTarget, compute_names, read_compute, render_compute
+from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.problems import Mistake, Problem
 
 
 def read_any(tmp_path: Path, text: str, name: str = "x") -> tuple[ComputeTarget | None, list[Problem]]:
     (tmp_path / "aml_config").mkdir(exist_ok=True)
     (tmp_path / "aml_config" / f"{name}.compute").write_text(text, encoding="utf-8")
-    return read_compute(tmp_path, name)
+    return read_compute(ConfigurationFolders(tmp_path), name)
 
 
 def read(tmp_path: Path, text: str, name: str = "x") -> ComputeTarget:
@@ -22,8 +23,8 @@ def read(tmp_path: Path, text: str, name: str = "x") -> ComputeTarget:
 
 
 def test_a_bare_folder_has_the_built_in_local_target(tmp_path):
-    assert read_compute(tmp_path, "local") == (BUILTIN_LOCAL, [])
-    assert compute_names(tmp_path) == ["local"]
+    assert read_compute(ConfigurationFolders(tmp_path), "local") == (BUILTIN_LOCAL, [])
+    assert compute_names(ConfigurationFolders(tmp_path)) == ["local"]
     assert BUILTIN_LOCAL.user_managed_environment and BUILTIN_LOCAL.file is None
 
 

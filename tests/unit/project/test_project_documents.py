@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from holdfast.errors import ConfigurationError
 from holdfast.project.compute import read_compute
 from holdfast.project.conda_file import read_conda
+from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.documents import parse_document, render_scalar, set_value, set_value_in_file
 from holdfast.project.nodes import Scalar
 from holdfast.project.problems import Problem, errors_in
@@ -30,8 +31,8 @@ def test_no_text_makes_a_reader_raise(tmp_path_factory, text):
     for name in ("x.compute", "x.runconfig", "x.yml"):
         (root / "aml_config" / name).write_bytes(content)
     readings = (
-        read_compute(root, "x"),
-        read_runconfig(root, "x"),
+        read_compute(ConfigurationFolders(root), "x"),
+        read_runconfig(ConfigurationFolders(root), "x"),
         read_conda(root, "aml_config/x.yml"),
         read_spark(root, "aml_config/x.yml"),
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.runconfig import KEYS, RunConfiguration, read_runconfig, render_runconfig, runconfig_names
 from holdfast.written_files import UNLIMITED
 
@@ -15,15 +16,15 @@ def write(tmp_path: Path, text: str, name: str = "x") -> Path:
 
 
 def read(tmp_path: Path, text: str) -> RunConfiguration:
-    configuration, problems = read_runconfig(write(tmp_path, text), "x")
+    configuration, problems = read_runconfig(ConfigurationFolders(write(tmp_path, text)), "x")
     assert configuration is not None, problems
     return configuration
 
 
 def test_a_bare_folder_has_the_built_in_local_configuration(tmp_path):
     built_in = RunConfiguration("local", "local", framework="Python")
-    assert read_runconfig(tmp_path, "local") == (built_in, [])
-    assert runconfig_names(tmp_path) == ["local"]
+    assert read_runconfig(ConfigurationFolders(tmp_path), "local") == (built_in, [])
+    assert runconfig_names(ConfigurationFolders(tmp_path)) == ["local"]
 
 
 def test_null_means_the_default_everywhere(tmp_path):
@@ -46,7 +47,7 @@ def test_arguments_are_the_text_that_is_written(tmp_path):
 
 
 def test_a_file_without_framework_means_pyspark_and_says_so(tmp_path):
-    configuration, problems = read_runconfig(write(tmp_path, "Target: local\n"), "x")
+    configuration, problems = read_runconfig(ConfigurationFolders(write(tmp_path, "Target: local\n")), "x")
     assert configuration is not None
     assert (configuration.framework, configuration.framework_was_missing) == ("PySpark", True)
     assert [(each.key, each.severity) for each in problems] == [("Framework", "warning")]
@@ -54,7 +55,7 @@ def test_a_file_without_framework_means_pyspark_and_says_so(tmp_path):
 
 def test_keys_of_data_preparation_are_no_problem_and_can_be_named(tmp_path):
     text = "Target: local\nFramework: Python\nUseSampling: true\nDataSourceSettings: {a: {b: c}}\n"
-    configuration, problems = read_runconfig(write(tmp_path, text), "x")
+    configuration, problems = read_runconfig(ConfigurationFolders(write(tmp_path, text)), "x")
     assert configuration is not None
     assert configuration.ignored == ("UseSampling", "DataSourceSettings")
     assert problems == []
@@ -69,24 +70,25 @@ def test_the_early_name_of_the_conda_file_is_understood(tmp_path):
 def test_a_variable_that_looks_like_a_secret_is_warned_of_without_its_value(tmp_path, name):
     others = ["TOKENIZERS_PARALLELISM", "KEYBOARD", "MONKEY", "SSH_KEY_FILE", "PATH"]  # resemble one only
     lines = "".join(f"  {each}: hunter2\n" for each in (name, *others))
-    _, problems = read_runconfig(
-        write(tmp_path, f"Target: local\nFramework: Python\nEnvironmentVariables:\n{lines}"), "x"
-    )
+    text = f"Target: local\nFramework: Python\nEnvironmentVariables:\n{lines}"
+    _, problems = read_runconfig(ConfigurationFolders(write(tmp_path, text)), "x")
     assert [(each.line, each.severity) for each in problems] == [(4, "warning")]
     assert "Secrets:" in problems[0].remedy
     assert "hunter2" not in str(problems)
 
 
 def test_a_secret_with_its_value_is_refused_without_repeating_it(tmp_path):
-    configuration, problems = read_runconfig(write(tmp_path, "Target: local\nSecrets: ['A=hunter2']\n"), "x")
+    configuration, problems = read_runconfig(
+        ConfigurationFolders(write(tmp_path, "Target: local\nSecrets: ['A=hunter2']\n")), "x"
+    )
     assert configuration is None
     assert "hunter2" not in str(problems)
 
 
 def test_a_target_given_otherwise_stands_for_the_one_in_the_file(tmp_path):
     root = write(tmp_path, "Target: gone\nFramework: Python\n")
-    assert read_runconfig(root, "x")[0] is None
-    configuration, problems = read_runconfig(root, "x", "local")
+    assert read_runconfig(ConfigurationFolders(root), "x")[0] is None
+    configuration, problems = read_runconfig(ConfigurationFolders(root), "x", "local")
     assert configuration is not None and configuration.target == "local" and problems == []
 
 
@@ -129,12 +131,14 @@ def test_ignored_files_that_ship_are_read_and_written_as_they_were(tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        *("OutputsLimit: much", "OutputsLimit: 500", "Outputs: [/tmp]", "Outputs: [../x]", "Outputs: ['', a]"),
+        *("OutputsLimit: much", "OutputsLimit: 500", "Outputs: [/tmp]", "Outputs: [x/../y]", "Outputs: ['', a]"),
         *("Include: [/tmp]", "Include: [~/x]", "Include: [../x]", "Include: ['']"),
     ],
 )
 def test_a_wish_for_files_that_cannot_be_meant_is_an_error_at_its_line(tmp_path, line):
-    configuration, problems = read_runconfig(write(tmp_path, f"Target: local\nFramework: Python\n{line}\n"), "x")
+    configuration, problems = read_runconfig(
+        ConfigurationFolders(write(tmp_path, f"Target: local\nFramework: Python\n{line}\n")), "x"
+    )
     assert configuration is None
     assert [(each.line, each.key) for each in problems] == [(3, line.partition(":")[0])]
     assert problems[0].remedy

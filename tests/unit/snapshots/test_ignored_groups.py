@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from holdfast.snapshots import ignored_answers
 from holdfast.snapshots.file_kinds import CACHES
 from holdfast.snapshots.ignore import begin_listing, list_files
 from holdfast.snapshots.ignored_answers import IgnoredAnswers, read_answers, write_answers
-from holdfast.snapshots.ignored_groups import IgnoredGroup, LookLimits, find_ignored, options, summary
+from holdfast.snapshots.ignored_groups import IgnoredGroup, LookLimits, find_ignored, group_of, options, summary
 from holdfast.snapshots.include_globs import Include
+from unit.snapshots.random_trees import make_tree
 
+SEEDS = int(os.environ.get("HOLDFAST_FUZZ", "6"))
 ANSWERS = '{"format": 1, "shipped": [%s], "named": [], "quiet": true}'
 
 
@@ -167,3 +170,17 @@ def test_an_answer_that_the_disk_does_not_take_stops_nothing(tmp_path):
 
 def test_what_a_run_makes_again_is_no_input_either():
     assert CACHES == CACHES_OF_RUNS
+
+
+def test_in_random_trees_the_options_take_in_exactly_the_group(tmp_path):
+    for seed in range(SEEDS):
+        root = tmp_path / str(seed)
+        make_tree(root, random.Random(seed))
+        shipped = list_files(root).paths
+        for each in find_ignored(root, shipped).groups:
+            taken = shipped_by(root, [each])
+            if not any("**" in glob for glob in each.globs):  # many groups as one take in a few more
+                assert taken == set(each.entries) if each.names else len(taken) == each.count
+            for path in list(taken)[:2]:
+                globs = group_of(root, shipped, path).globs
+                assert path in begin_listing(root, include=Include(globs)).finish().paths

@@ -178,6 +178,16 @@ def test_large_files_and_folders_are_named_with_the_line_that_leaves_them_out(pr
     assert sorted(each.path for each in take().warnings) == ["big file", "data/one", "many"]
 
 
+@pytest.mark.parametrize("limits", [(1, 100), (10**9, 3)], ids=["bytes", "files"])
+def test_a_folder_that_is_better_sent_as_data_is_named_with_the_option(project, take, write, monkeypatch, limits):
+    monkeypatch.setattr(warnings, "BETTER_AS_DATA", warnings.Amount(*limits))
+    monkeypatch.setattr(warnings, "LARGE", 10)
+    write("train.py", *(f"my data/{number}" for number in range(4)))
+    (warning,) = take().warnings
+    lines = [each.rpartition(": ")[2] for each in warning.remedy.splitlines()]
+    assert lines == ["/my\\ data/", "--data 'my data:my data'"]
+
+
 def test_lfs_pointers_are_named_also_when_they_come_from_the_cache(project, take, monkeypatch):
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"
     for number in range(5):

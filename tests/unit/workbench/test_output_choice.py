@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.errors import UsageError
+from holdfast.project.output_wishes import checked_glob
 from holdfast.workbench.following.output_choice import Globs, staying
 from holdfast.written_files import UNLIMITED, FileSize, OutputWishes, path_at_home
 
@@ -43,6 +45,32 @@ def test_a_glob_is_no_comment_and_no_exception(glob, path):
     assert not Globs([glob]).take_in("other")
 
 
+@pytest.mark.parametrize(
+    ("globs", "expected"),
+    [
+        ((), {"../logs/x"}),
+        (("../logs/",), {"../../y", "m.pt"}),
+        (("../",), {"m.pt"}),
+        (("*.pt",), {"../logs/x", "../../y"}),
+        (("logs/",), {"../../y", "m.pt"}),
+    ],
+)
+def test_what_lies_beside_the_project_counts_as_all_else(globs, expected):
+    files = [FileSize("../logs/x", 40), FileSize("../../y", 10), FileSize("m.pt", 20)]
+    assert {each.path for each in staying(files, OutputWishes(globs, 60))} == expected
+
+
 def test_files_of_the_project_have_a_folder_of_their_own_at_home():
     paths = ("outputs/a", "outputs.txt", "outputs", "uploads/x", "a/outputs/b")
     assert [path_at_home(each) for each in paths] == ["outputs/a", *(f"files/{each}" for each in paths[1:])]
+
+
+@pytest.mark.parametrize("glob", ["../logs/", "../", "../../*.pt"])
+def test_a_glob_may_begin_beside_the_project(glob):
+    assert checked_glob(glob) == glob
+
+
+@pytest.mark.parametrize("glob", ["..", "a/../b", "../a/..", "/", "../\n"])
+def test_a_glob_stays_where_it_begins(glob):
+    with pytest.raises(UsageError):
+        checked_glob(f"{glob}x" if glob.endswith("\n") else glob)

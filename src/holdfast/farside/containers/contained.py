@@ -26,6 +26,7 @@ from holdfast.farside.system.files import remove_below, write_whole
 from holdfast.farside.system.layout import CONTAINER, ENTRY, FIFO, INSIDE, SHIPPED, STACKS, Home
 from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
+from holdfast.farside.system.working_tree import tree_of
 
 if TYPE_CHECKING:
     from holdfast.farside.containers.images import InImage
@@ -257,7 +258,8 @@ class Contained:
         own += [_at_its_path(SHIPPED, False)] + furniture.folders()
         share = Volume(script.share, self.wanted.share.rstrip("/") or "/", True)
         accounts = furniture.accounts(self.image, self.inside)
-        return tuple(outfit.under_real_names(own) + [share] + accounts) + self.wanted.volumes
+        data = outfit.data_volumes(self._bound.get("data") or [], tree_of(self.folder).project)
+        return tuple(outfit.under_real_names(own) + [share] + accounts) + self.wanted.volumes + data
 
     def _task(self, script: RunCommand) -> Dict[str, Any]:
         proxies = outfit.proxies(self.docker.environment, self.image.environment)

@@ -74,6 +74,12 @@ def under_real_names(volumes: List[Volume]) -> List[Volume]:
     return found
 
 
+def data_volumes(data: List[Dict[str, str]], work: str) -> Tuple[Volume, ...]:
+    """Each folder of data at its place in the working folder, read-only."""
+    tops = [work] if real_path(work) == work else [work, real_path(work)]
+    return tuple(Volume(each["source"], os.path.join(top, each["target"]), False) for each in data for top in tops)
+
+
 def shm(wanted: WantedContainer) -> str:
     return wanted.shm or docker_options.default_shm(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 

@@ -56,13 +56,30 @@ def _ask_shell(shell: str, flags: List[str]) -> str:
         return ""
 
 
-def has_python(_home: Home, location: str) -> Dict[str, Any]:
-    """Whether a run with this `pythonLocation` would find its interpreter; `why` not, if not. One that is meant from
-    the run's files cannot be looked for before there are any."""
-    if os.sep in location and not os.path.isabs(os.path.expanduser(location)):
-        return {"why": ""}
+def has_python(_home: Home, message: Dict[str, Any]) -> Dict[str, str]:
+    """Whether a run with the `pythonLocation` of the message would find its interpreter; `why` not, if not. One that is
+    meant from the run's files cannot be looked for before there are any. With `start` it is started too, and says its
+    `version`: only for a Python that the user has named just now."""
+    location = message["python"]
+    path = os.path.expanduser(location)
+    if os.sep in location and not os.path.isabs(path):
+        return {"why": "", "version": ""}
+    if os.path.isdir(path):
+        return {"why": "`%s` is a folder; its Python may be `%s/bin/python`" % (path, path.rstrip("/")), "version": ""}
     try:
-        find_python(location, os.path.expanduser("~"))
+        found = find_python(location, os.path.expanduser("~"))
     except Refused as refusal:
-        return {"why": refusal.message}
-    return {"why": ""}
+        return {"why": refusal.message, "version": ""}
+    return _started(found) if message.get("start") else {"why": "", "version": ""}
+
+
+def _started(path: str) -> Dict[str, str]:
+    argv = [path, "-I", "-c", "import sys; print('holdfast-%d.%d.%d' % sys.version_info[:3])"]
+    try:
+        answer = Program(argv, inherited_environment(), is_apart=True).answer(PATIENCE, None)
+    except CannotStart as problem:
+        return {"why": str(problem), "version": ""}
+    found = re.search(r"^holdfast-(3\.\d+\.\d+)\r?$", answer.output, re.MULTILINE)
+    if found is None:
+        return {"why": "`%s` does not start as a Python 3" % path, "version": ""}
+    return {"why": "", "version": found.group(1)}

@@ -16,16 +16,18 @@ from holdfast.farside.system.files import remove_path, remove_tree, size_freed, 
 from holdfast.farside.system.frames import CHUNK
 from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.journal import events_there
+from holdfast.farside.system.laid_record import read_laid
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, RESERVE, USE_BYTE, Home, relative_parts
 from holdfast.farside.system.lost_locks import LostLocks
 from holdfast.farside.system.nofollow import allow_below, open_below, readlink_below
-from holdfast.farside.system.own_files import files_above, own_files, since_of
+from holdfast.farside.system.own_files import files_above, outputs, own_files, since_of
 from holdfast.farside.system.refusal import Refused
 from holdfast.farside.system.working_tree import ABOVE, WORK, WorkingTree, tree_of
 
 _STEADY = 2.0
 """Seconds after which a change that follows gets another time than the one before, on any file system."""
 
+_OUTPUTS = WORK + "/outputs"
 Message = Dict[str, Any]
 
 
@@ -57,6 +59,9 @@ def _entries(
     tree: WorkingTree, root: str, problems: List[str], beat: Callable[[], None]
 ) -> List[Tuple[str, str, os.stat_result]]:
     """The name for those who ask, the path for people, and what the disk says."""
+    if root == _OUTPUTS:
+        seen = outputs(tree, read_laid(tree.folder), problems, beat)
+        return [(root + "/" + path, path, status) for path, status in seen]
     if root not in (WORK, ABOVE):
         top = os.path.join(tree.folder, *relative_parts(tree.path_of(root)))
         return [(root + "/" + path, path, status) for path, status in walk(top, problems, beat)]

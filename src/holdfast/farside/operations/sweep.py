@@ -18,6 +18,7 @@ from holdfast.farside.run.liveness import adjudicate, has_ended, is_alive
 from holdfast.farside.system import foreign, lost_locks
 from holdfast.farside.system.files import REMOVING, names_in, read_json, read_record, remove_path, size_freed
 from holdfast.farside.system.journal import events_there
+from holdfast.farside.system.kept_data import kept as kept_data
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, SHIPPED, Home, object_path
 from holdfast.farside.system.processes import pids
 from holdfast.farside.system.refusal import Refused
@@ -84,6 +85,8 @@ def sweep(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
         removed += _counted("cache", cache)
         if cache is None:
             kept.append(["cache", "an environment is being built"])
+    if kept_data(home):
+        kept.append(["data", "later runs may read it; see: holdfast data list"])
     return {"removed": removed, "kept": kept}
 
 
@@ -137,8 +140,8 @@ def _needed(home: Home, snapshots: Set[str], now: float) -> Set[str]:
 
 
 def _snapshots(home: Home) -> Iterator[str]:
-    """Of all runs here, and of those that are being made; manifests of packages too, as long as a run may need them to
-    build its environment."""
+    """Of all runs here, and of those that are being made; what else was sent for a run too, as long as it may need it:
+    packages, and files of an earlier one."""
     for project in names(home.runs()):
         folder = os.path.join(home.runs(), project)
         for run in names_in(folder, is_strict=True):
@@ -146,9 +149,10 @@ def _snapshots(home: Home) -> Iterator[str]:
                 plan = read_record(os.path.join(folder, run, "plan.json"))
                 if plan is not None and isinstance(plan.get("snapshot"), str):
                     yield plan["snapshot"]
-                packages = foreign.mapping((plan or {}).get("environment")).get("packages")
-                if isinstance(packages, str) and not has_ended(os.path.join(folder, run)):
-                    yield packages
+                before = [("environment", "packages"), ("earlier", "sent")]
+                needed = [foreign.mapping((plan or {}).get(part)).get(name) for part, name in before]
+                if any(needed) and not has_ended(os.path.join(folder, run)):
+                    yield from (each for each in needed if isinstance(each, str))
 
 
 def _contents(home: Home, snapshot: str) -> Iterable[str]:
@@ -188,7 +192,7 @@ def _passing(home: Home) -> Iterator[str]:
         if name.startswith(Home.PASSING):
             yield os.path.join(home.path, name)
     projects = [os.path.join(home.runs(), project) for project in names(home.runs())]
-    for folder in [home.versions()] + projects:
+    for folder in [home.versions(), home.data()] + projects:
         for name in names_in(folder):
             if name.startswith((".new-", REMOVING)):
                 yield os.path.join(folder, name)

@@ -13,13 +13,16 @@ from holdfast.farside.engines.owners import engine_name, look
 from holdfast.farside.environments.platforms import build_name
 from holdfast.farside.run.attendance import BRIEF_GRACE, Attendance, Stopped
 from holdfast.farside.run.bare_run import BareRun, Ending
+from holdfast.farside.run.data_links import link_data
 from holdfast.farside.run.gpu_steps import REFUSED as NO_GPU
 from holdfast.farside.run.gpu_steps import DriverAsked, DriverHeard, GpusChecked, GpuStep, asked_by
 from holdfast.farside.run.guarded import FromGuardian
+from holdfast.farside.run.laid_files import lay
 from holdfast.farside.system import files, kernel
 from holdfast.farside.system.bound_plan import RunCommand, bind
 from holdfast.farside.system.children import CannotStart, Exit, Stop
 from holdfast.farside.system.held_lock import HeldLock
+from holdfast.farside.system.laid_record import read_laid
 from holdfast.farside.system.layout import BOUND, LOCK, OUTPUT, SHIPPED, SUPERVISOR_BYTE, SUPERVISOR_NAME, Home
 from holdfast.farside.system.nofollow import open_plain, read_plain
 from holdfast.farside.system.output import Pump, Redactor
@@ -132,7 +135,8 @@ class Supervisor:
         if container is not None:
             from holdfast.farside.run.contained_run import ContainedRun
 
-            bound = dict(bind(container, facts), asked_by=asked_by(self.plan))
+            data = bind(self.plan.get("data") or [], facts)
+            bound = dict(bind(container, facts), asked_by=asked_by(self.plan), data=data)
             self.runner = ContainedRun(self.home, self.attendance.supervision(), self.attendant, bound)
             self.attendance.monitors, self.attendance.tells_swept = self.runner.monitors, self.runner.tells_swept
         return self.runner
@@ -146,6 +150,17 @@ class Supervisor:
     def _write_files(self, facts: Dict[str, str]) -> None:
         os.makedirs(self.work)
         self.laid_out = files.materialise(self.plan["snapshot"], bind(self.plan["stores"], facts), self.work)
+        if self.plan.get("earlier") is not None:
+            self._lay_earlier(bind(self.plan["earlier"], facts))
+        if self.plan.get("data"):
+            link_data(self.home, bind(self.plan["data"], facts), self.work, self.plan.get("container") is not None)
+
+    def _lay_earlier(self, earlier: Dict[str, Any]) -> None:
+        self.journal.append("phase", name="files", text="copying what %s wrote" % earlier["run"])
+        laid = lay(self.home, earlier, self.folder, self.attendance.check_stop)
+        self.laid_out = max(self.laid_out, laid.last)
+        for note in laid.notes:
+            self.journal.append("note", text=note)
 
     def _make_directory(self, path: str) -> None:
         """The working folder: no file of the snapshot need be in it."""
@@ -292,7 +307,7 @@ class Supervisor:
         return seen.said if seen.state == PREEMPTED else None
 
     def _list_files(self) -> None:
-        outputs = written(self.tree, self.since)
+        outputs = written(self.tree, self.since, read_laid(self.folder))
         self.journal.append("files", outputs=outputs[:10000], others=[], others_count=0)
 
     def _write_ended(self, ending: Ending) -> None:

@@ -89,6 +89,18 @@ def renewed(descriptor: int, path: str) -> int:
     return found
 
 
+def have_same_content(one: int, path: str) -> bool:
+    """Whether the regular file at `path` holds what the open one does."""
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode) or status.st_size != os.fstat(one).st_size:
+        return False
+    other = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return _begins_with(one, other)
+    finally:
+        os.close(other)
+
+
 def _begins_with(one: int, other: int) -> bool:
     place = 0
     for block in _blocks(other):
@@ -217,7 +229,7 @@ def _copy(reader: int, target: str, mode: int, clone: bool) -> Tuple[bool, str, 
     total = sha256(size=os.fstat(reader).st_size)
     writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
-        cloned = clone and _reflink(reader, writer)
+        cloned = clone and reflink(reader, writer)
         while True:
             data = os.read(reader, 1 << 20)
             if not data:
@@ -231,7 +243,9 @@ def _copy(reader: int, target: str, mode: int, clone: bool) -> Tuple[bool, str, 
         os.close(writer)
 
 
-def _reflink(reader: int, writer: int) -> bool:
+def reflink(reader: int, writer: int) -> bool:
+    """Make the empty file `writer` a copy of `reader` that shares its blocks until one of them changes. False where the
+    disk cannot."""
     import fcntl
 
     try:

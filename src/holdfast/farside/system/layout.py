@@ -70,7 +70,7 @@ class Home:
     made or removed begin."""
     BUILT = ("environments", "locks", "tools", "cache", "pythons")
     CONTAINED = ("docker.json", "images", "container-home")
-    NAMES = STATE + BUILT + CONTAINED + ("objects", "share", "runs", "settings.json", "shells", "engines")
+    NAMES = STATE + BUILT + CONTAINED + ("objects", "data", "share", "runs", "settings.json", "shells", "engines")
     PASSING = (".removing-", ".purging-", "settings.json.new-", "machine.new-", "docker.json.new-", ".hf-new-")
     CLIENTS = ("keys", "askpass", "ssh-", "projects", "run-")
     """How names begin of what Holdfast puts there as a client on this machine: keys of other machines, and which
@@ -124,6 +124,15 @@ class Home:
     def objects(self) -> str:
         return os.path.join(self.path, "objects")
 
+    def data(self) -> str:
+        """Data that was sent for runs."""
+        return os.path.join(self.path, "data")
+
+    def data_folder(self, digest: str) -> str:
+        if not is_digest(digest):
+            raise Refused("refused", "`%s` is not a digest." % (digest,))
+        return os.path.join(self.data(), digest)
+
     def environments(self) -> str:
         return os.path.join(self.path, "environments")
 
@@ -172,8 +181,12 @@ def checked(name: str) -> str:
     return name
 
 
+def is_digest(text: object) -> bool:
+    return isinstance(text, str) and _DIGEST.match(text) is not None
+
+
 def object_path(store: str, digest: str) -> str:
-    if not isinstance(digest, str) or not _DIGEST.match(digest):
+    if not is_digest(digest):
         raise Refused("refused", "`%s` is not a digest." % (digest,))
     return os.path.join(store, digest[:2], digest[2:])
 

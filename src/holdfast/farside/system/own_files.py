@@ -8,9 +8,10 @@ from typing import Any, Callable, Dict, List, Optional
 
 from holdfast.farside.system.files import OUTPUTS, walk
 from holdfast.farside.system.journal import read_events
+from holdfast.farside.system.laid_record import Laid, stamp_of
 from holdfast.farside.system.layout import JOURNAL
 from holdfast.farside.system.nofollow import Entry
-from holdfast.farside.system.working_tree import WorkingTree
+from holdfast.farside.system.working_tree import WORK, WorkingTree
 
 READY = "ready"
 """The event with the moment `since` which what changes is the run's own."""
@@ -56,6 +57,13 @@ def own_files(project: str, since: int, problems: List[str], beat: Callable[[], 
     return [each for each in found if _is_own(each, since) and each[0] != OUTPUTS]
 
 
+def outputs(tree: WorkingTree, laid: Laid, problems: List[str], beat: Callable[[], None] = lambda: None) -> List[Entry]:
+    """What is in `outputs/`, by paths from there; without what was `laid` there from an earlier run and is still as it
+    was."""
+    found = walk(os.path.join(tree.project, OUTPUTS), problems, beat)
+    return [each for each in found if laid.get("%s/%s/%s" % (WORK, OUTPUTS, each[0])) != stamp_of(each[1])]
+
+
 def files_above(
     tree: WorkingTree, since: int, problems: List[str], beat: Callable[[], None] = lambda: None
 ) -> List[Entry]:
@@ -66,12 +74,12 @@ def files_above(
     return [each for each in found if _is_own(each, since) and each[0] != tree.place]
 
 
-def written(tree: WorkingTree, since: int) -> List[List[Any]]:
+def written(tree: WorkingTree, since: int, laid: Laid) -> List[List[Any]]:
     """`[path, size]` of the files and links that the run wrote, as a script in the project's top names them; what is in
     `outputs/` first, what is beside the project last."""
-    project, kinds = tree.project, (stat.S_IFREG, stat.S_IFLNK)
-    found = [(OUTPUTS + "/" + path, status) for path, status in walk(os.path.join(project, OUTPUTS), [])]
-    found += own_files(project, since, [])
+    kinds = (stat.S_IFREG, stat.S_IFLNK)
+    found = [(OUTPUTS + "/" + path, status) for path, status in outputs(tree, laid, [])]
+    found += own_files(tree.project, since, [])
     found += [(tree.from_project(path), status) for path, status in files_above(tree, since, [])]
     return [[path, status.st_size] for path, status in found if stat.S_IFMT(status.st_mode) in kinds]
 

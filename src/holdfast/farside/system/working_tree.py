@@ -5,6 +5,7 @@ the names of its files for those who ask.
 """
 
 import os
+from functools import lru_cache
 from typing import List, NamedTuple, Tuple
 
 from holdfast.farside.system.files import read_record
@@ -67,7 +68,17 @@ class WorkingTree(NamedTuple):
 
 
 def tree_of(folder: str) -> WorkingTree:
-    """The tree of the run in `folder`, by its plan: a script can write to that one, so it is read with care."""
+    """The tree of the run in `folder`, by its plan: a script can write to that one, so it is read with care. Thousands
+    of files of a run are asked for one by one: of a plan that has not changed, the last answer holds."""
+    try:
+        status = os.lstat(os.path.join(folder, _PLAN))
+    except OSError:
+        return WorkingTree(folder)
+    return _tree_by(folder, status.st_ino, status.st_ctime_ns)
+
+
+@lru_cache(maxsize=16)
+def _tree_by(folder: str, inode: int, changed: int) -> WorkingTree:
     plan = read_record(os.path.join(folder, _PLAN)) or {}
     return WorkingTree(folder, checked_place(plan.get(_PLACE, "")))
 

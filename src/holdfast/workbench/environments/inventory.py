@@ -8,22 +8,7 @@ from holdfast.errors import FarSideError, UnknownName, UsageError
 from holdfast.hosts.client import Client
 from holdfast.hosts.host import Host
 from holdfast.hosts.replies import ListedEnvironment, Shown
-from holdfast.project.compute import BUILTIN_LOCAL, compute_names
-from holdfast.project.folder import Project
 from holdfast.workbench.reach import events
-from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.run_hosts import RunHosts
-from holdfast.workbench.reach.targets import host_of
-
-
-def host_of_target(project: Project, target: str | None, context: Context) -> Host:
-    """None: this machine. Raises UnknownName, and ConfigurationError for a file with problems."""
-    if target is None:
-        return host_of(BUILTIN_LOCAL, context)
-    valid = compute_names(project.root)
-    if target not in valid:
-        raise UnknownName("compute target", target, valid)
-    return RunHosts(project, context).of_target(target)[1]
 
 
 def list_environments(host: Host) -> list[ListedEnvironment]:

@@ -30,22 +30,15 @@ from holdfast.project.compute import (
 )
 from holdfast.project.container_keys import DEFAULT_IMAGE, image_mistake
 from holdfast.project.documents import set_value_in_file
-from holdfast.project.folder import (
-    BUILTIN,
-    CONFIGURATION_FOLDER,
-    IDENTITY_FILE,
-    Project,
-    ensure_identity,
-    file_stems,
-    share_identity,
-)
+from holdfast.project.folder import BUILTIN, Project
 from holdfast.project.problems import Mistake
-from holdfast.project.provenance import ORIGIN, forget
 from holdfast.workbench.machines.answers import Ways
 from holdfast.workbench.machines.docker_check import Docked, Wish, examine
 from holdfast.workbench.machines.first_login import Door, Entered, Entrance, check_key_file
 from holdfast.workbench.machines.machine_findings import MachineFinding, findings
+from holdfast.workbench.machines.named_python import check_location, start_there
 from holdfast.workbench.machines.target_files import refuse_existing, write_target
+from holdfast.workbench.machines.target_owners import TargetOwner
 from holdfast.workbench.machines.usability import LookSettings, MachineLook, UsableMachine, check_host, look, look_again
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import PASSWORD_VARIABLE, Context
@@ -63,6 +56,7 @@ class AttachRequest:
     ways: Ways = field(default_factory=Ways)
     type: str = "remote"
     image: str | None = None
+    python: str | None = None
 
 
 class Attached(NamedTuple):
@@ -86,7 +80,7 @@ class TargetCheck(NamedTuple):
     lacks_image: bool = False
 
 
-def attach_remote(project: Project, wanted: AttachRequest, context: Context) -> Iterator[events.Event | Attached]:
+def attach_remote(owner: TargetOwner, wanted: AttachRequest, context: Context) -> Iterator[events.Event | Attached]:
     """Neither the user nor the machine is asked anything before what was given makes sense. Nothing is written, here or
     there, unless runs will work."""
     destination = _destination(wanted)
@@ -94,51 +88,55 @@ def attach_remote(project: Project, wanted: AttachRequest, context: Context) -> 
         raise UsageError("`local` is this machine, and every project has it.", "Give the machine a name of its own.")
     if wanted.image is not None:
         _check_image(wanted.image)
-    existing = _same_already(project, wanted, destination)
+    if wanted.python is not None:
+        check_location(wanted.python, wanted.type)
+    existing = _same_already(owner, wanted, destination)
     if existing is None:
-        refuse_existing(project, wanted.name)
+        refuse_existing(owner, wanted.name)
     else:
         wanted = replace(wanted, home=wanted.home or existing.home)
     wanted = replace(wanted, ways=_ways(wanted.ways, context))
-    is_new = not project.state_directory.exists()
-    if wanted.ways.shows_key or wanted.ways.private_key is None:
-        project = ensure_identity(project, context.user_home)  # a key of ours is named after it
+    # A key of ours is named after its owner.
+    owner_id = owner.begin(wanted.ways.shows_key or wanted.ways.private_key is None)
+    door = Door(destination, wanted.home or DEFAULT_HOME, wanted.name, owner_id)
     try:
-        yield from _attach(project, wanted, destination, existing, context)
+        yield from _attach(owner, wanted, door, existing, context)
     except BaseException:
-        if is_new and not wanted.ways.shows_key:  # the same command again is to find the key that was shown
-            _remove_unused_state(project)
+        if not wanted.ways.shows_key:  # the same command again is to find the key that was shown
+            owner.undo()
         raise
 
 
-def attach_docker(
-    project: Project, name: str, image: str | None, context: Context
-) -> Iterator[events.Event | Attached]:
-    """Containers on this machine. Nothing is written unless runs will work."""
+def attach_docker(owner: TargetOwner, wanted: ComputeTarget, context: Context) -> Iterator[events.Event | Attached]:
+    """Containers on this machine, with the image and the Python of `wanted` where it names them. Nothing is written
+    unless runs will work."""
+    name, image, python = wanted.name, wanted.base_docker_image, wanted.python_location
     if name == BUILTIN:
         raise UsageError("`local` is this machine without containers.", "Give the target a name of its own.")
     if image is not None:
         _check_image(image)
-    existing = _of_type(project, name, "docker")
+    if python is not None:
+        check_location(python, wanted.type)
+    existing = _of_type(owner, name, "docker")
     if existing is None:
-        refuse_existing(project, name)
-    wanted = _in_image(existing or ComputeTarget(name, "docker"), image)
+        refuse_existing(owner, name)
+    tried = _in_image(owner, existing or wanted, image, python)
     host = Local(context.home, context.environment)
     yield events.Doing("looking at this machine …")
     with host.connect() as connection:
         facts = Client(connection).facts()
         found = findings(facts, in_container=True)
         _refuse_stopping(found)
-        docked = yield from examine(connection, host.name, facts, Wish(wanted, attaches=True))
+        docked = yield from examine(connection, host.name, facts, Wish(tried, attaches=True))
     _refuse_stopping(docked.findings)
-    target = _with_gpus(wanted, docked)
-    files = write_target(project, target) if existing is None else _renew(project, existing, target)
+    target = _with_gpus(tried, docked)
+    files = write_target(owner, target) if existing is None else _renew(owner, existing, target, python)
     yield Attached(tuple(files), target, facts, (*docked.findings, *found), docked.engine)
 
 
 def check(project: Project, name: str, context: Context) -> Iterator[events.Event | TargetCheck]:
     """Look again at a target that is attached, and write nothing. HostError and others say why it cannot be used."""
-    target, problems = read_compute(project.root, name)
+    target, problems = read_compute(project.configuration_folders, name)
     if target is None:
         raise ConfigurationError(problems)
     host, in_container = host_of(target, context), target.type in CONTAINER_TYPES
@@ -163,9 +161,9 @@ def check(project: Project, name: str, context: Context) -> Iterator[events.Even
 
 
 def _attach(
-    project: Project, wanted: AttachRequest, destination: Destination, existing: ComputeTarget | None, context: Context
+    owner: TargetOwner, wanted: AttachRequest, door: Door, existing: ComputeTarget | None, context: Context
 ) -> Iterator[events.Event | Attached]:
-    ways, door = wanted.ways, Door(destination, wanted.home or DEFAULT_HOME, wanted.name, project.id)
+    ways = wanted.ways
     entrance = Entrance(door, ways, context)
     entered = yield from entrance.enter()
     in_container, found, docked = wanted.type in CONTAINER_TYPES, None, None
@@ -174,13 +172,16 @@ def _attach(
         found = yield from look(replace(entered.host, home=door.home), entrance.connected, how)
         target = _target(wanted, entered, found, context)
         if in_container:
-            tried = _in_image(existing or target, wanted.image)
+            tried = _in_image(owner, existing or target, wanted.image, wanted.python)
             with entrance.connected(found.host) as connection:
                 docked = yield from examine(connection, found.host.name, found.facts, Wish(tried, attaches=True))
             _refuse_stopping(docked.findings)
             target = _with_gpus(replace(target, base_docker_image=tried.base_docker_image, shared_volumes=True), docked)
-        files = write_target(project, target) if existing is None else _renew(project, existing, target)
-        share_identity(project)
+        elif wanted.python is not None:
+            with entrance.connected(found.host) as connection:
+                yield start_there(connection, found.host.name, wanted.python, context)
+        files = write_target(owner, target) if existing is None else _renew(owner, existing, target, wanted.python)
+        owner.finish()
     except BaseException:
         entrance.forget(entered, found is not None and found.sets_start)
         raise
@@ -214,20 +215,9 @@ def _check_container(
     yield TargetCheck(target, seen.facts, tuple(found), docked.engine, docked.trial is None)
 
 
-def _remove_unused_state(project: Project) -> None:
-    """What `ensure_identity` has made, unless something was put beside it."""
-    folder, ours = project.state_directory, (IDENTITY_FILE, ".gitignore")
-    with contextlib.suppress(OSError):
-        if all(each.name in (*ours, ORIGIN) for each in folder.iterdir()):
-            forget(folder, project.home)
-            for name in ours:
-                (folder / name).unlink(missing_ok=True)
-            folder.rmdir()
-
-
 def _about_python(connection: Connection, target: ComputeTarget) -> Iterator[MachineFinding]:
     if target.python_location is not None:
-        why = Client(connection).has_python(target.python_location)
+        why = Client(connection).has_python(target.python_location).why
         if why:
             yield MachineFinding(
                 f"Runs would not start: {why}.", f"Fix `pythonLocation` in {target.file}, or remove the line.", True
@@ -243,37 +233,41 @@ def _connected(host: Host) -> Iterator[Connection]:
         connection.finish()
 
 
-def _same_already(project: Project, wanted: AttachRequest, destination: Destination) -> ComputeTarget | None:
+def _same_already(owner: TargetOwner, wanted: AttachRequest, destination: Destination) -> ComputeTarget | None:
     """The target of this name, if it is this very account: a project that came from another laptop has its file, and
     this one needs a way in of its own."""
-    found = _of_type(project, wanted.name, wanted.type)
+    found = _of_type(owner, wanted.name, wanted.type)
     if found is None:
         return None
     same = (found.address, found.port) == (destination.address, destination.port)
     return found if same and destination.username in (None, found.username) else None
 
 
-def _of_type(project: Project, name: str, kind: str) -> ComputeTarget | None:
-    """The target that has a file, if it is of that type."""
-    if name not in file_stems(project.root, compute.SUFFIX):
+def _of_type(owner: TargetOwner, name: str, kind: str) -> ComputeTarget | None:
+    """The owner's target that has a file, if it is of that type."""
+    if owner.folders.file(name, compute.SUFFIX) is None:
         return None
-    found, _ = examine_compute(project.root, name)
+    found, _ = examine_compute(owner.folders, name)
     return found if found is not None and found.type == kind else None
 
 
-def _renew(project: Project, existing: ComputeTarget, target: ComputeTarget) -> list[str]:
-    """Only what is different on this laptop, and what was not said; whatever else was written into the file
-    stays."""
-    file = f"{CONFIGURATION_FOLDER}/{existing.name}{compute.SUFFIX}"
+def _renew(owner: TargetOwner, existing: ComputeTarget, target: ComputeTarget, python: str | None) -> list[str]:
+    """Only what is different on this laptop, and what was not said; whatever else was written into the file stays.
+    `python`: the one that was asked for."""
     changes: list[tuple[str, str | bool]] = []
     if target.private_key is not None and target.private_key != existing.private_key:
         changes.append(("privateKey", target.private_key))
     if target.base_docker_image is not None and target.base_docker_image != existing.base_docker_image:
         changes.append(("baseDockerImage", target.base_docker_image))
+    if python is not None and python != existing.python_location:
+        changes.append(("pythonLocation", python))
+    if python is not None and not existing.user_managed_environment:
+        changes.append(("userManagedEnvironment", True))
     if target.nvidia_docker and existing.nvidia_docker is None:
         changes.append(("nvidiaDocker", True))
+    file = owner.folders.file(existing.name, compute.SUFFIX) or ""
     for key, value in changes:
-        set_value_in_file(project.root, file, key, value)
+        set_value_in_file(owner.folders.root, file, key, value)
     return [file] if changes else []
 
 
@@ -331,19 +325,21 @@ def _target(wanted: AttachRequest, entered: Entered, found: UsableMachine, conte
         destination.port,
         destination.username,
         _below_home(key, context.user_home) if key is not None else None,
-        python_location=found.python if is_bare else None,
-        user_managed_environment=None if is_bare else False,
+        python_location=wanted.python or (found.python if is_bare else None),
+        user_managed_environment=True if wanted.python is not None else None if is_bare else False,
         home=wanted.home or found.home,
     )
 
 
-def _in_image(target: ComputeTarget, image: str | None) -> ComputeTarget:
+def _in_image(owner: TargetOwner, target: ComputeTarget, image: str | None, python: str | None) -> ComputeTarget:
     """With what runs are to be in: what was asked for, else what the file says, else the usual image."""
     return replace(
         target,
         base_docker_image=image or target.base_docker_image or DEFAULT_IMAGE,
         shared_volumes=True,
-        file=target.file or f"{CONFIGURATION_FOLDER}/{target.name}{compute.SUFFIX}",
+        file=target.file or f"{owner.shown}{target.name}{compute.SUFFIX}",
+        python_location=python or target.python_location,
+        user_managed_environment=target.user_managed_environment or python is not None,
     )
 
 

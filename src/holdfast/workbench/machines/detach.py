@@ -18,14 +18,24 @@ from holdfast.hosts.replies import Inventory
 from holdfast.project import compute
 from holdfast.project.compute import CONTAINER_TYPES, REMOTE_TYPES, ComputeTarget, compute_names, examine_compute
 from holdfast.project.folder import Project
+from holdfast.project.known_projects import known_projects
 from holdfast.shown_text import pasted
 from holdfast.workbench.machines import target_files
+from holdfast.workbench.machines.target_owners import TargetOwner
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import destination_of, host_of
 
 KEY_STAYS = "key-stays"
 """The far side's word for a file of keys that it may not change."""
+
+
+@dataclass(frozen=True)
+class HowToDetach:
+    """`force`: also while runs on it have not ended. `purge`: everything of Holdfast's on the machine goes too."""
+
+    force: bool = False
+    purge: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,31 +52,32 @@ def inventory(target: ComputeTarget, context: Context, may_ask: bool = True) -> 
         return Client(connection).sizes()
 
 
-def before_purge(project: Project, name: str, context: Context, force: bool) -> tuple[ComputeTarget, Inventory]:
+def before_purge(
+    owner: TargetOwner, project: Project, name: str, context: Context, force: bool
+) -> tuple[ComputeTarget, Inventory]:
     """What a purge would take. Raises what would keep it from being done, before the user is asked: what else is wrong
     with the target's file does not."""
-    target, problems = examine_compute(project.root, name)
+    target, problems = examine_compute(owner.folders, name)
     if target is None or (target.type in REMOTE_TYPES and not target.address):
         raise ConfigurationError(problems)
     there = inventory(target, context)
     _refuse_living(project, name, there)
-    _refuse_unfinished(project, name, force)
+    _refuse_unfinished(owner, project, name, force)
     return target, there
 
 
 def detach(
-    project: Project, name: str, context: Context, force: bool = False, purge: bool = False
+    owner: TargetOwner, project: Project, name: str, context: Context, how: HowToDetach
 ) -> Iterator[events.Event | TargetDetached]:
     """Refused while runs of this project on it are unfinished, unless forced; a purge is refused while any run lives
     there. A machine that cannot be reached keeps our key, and that is said; a purge of it is an error."""
-    target_files.require_target(project, name)
-    target, _ = examine_compute(project.root, name)
+    target, _ = examine_compute(owner.folders, name)
     if target is None:
         yield from _tell_of_keys(name, context)
-    elif purge or target.type == "remote" or target.type in CONTAINER_TYPES:
-        _refuse_unfinished(project, name, force)
-        yield from _leave(project, target, context, purge)
-    removed, others = target_files.detach(project, name)
+    elif how.purge or target.type == "remote" or target.type in CONTAINER_TYPES:
+        _refuse_unfinished(owner, project, name, how.force)
+        yield from _leave(owner, target, context, how.purge)
+    removed, others = target_files.detach(owner, project, name)
     yield TargetDetached(tuple(removed), tuple(others))
 
 
@@ -90,34 +101,48 @@ def _refuse_living(project: Project, name: str, there: Inventory) -> None:
 
 def _place(project: Project, name: str) -> tuple[str | int | None, ...] | None:
     """Where a target's runs are: targets may share a folder, as all of this machine do. None if it is not known."""
-    target, _ = examine_compute(project.root, name)
+    target, _ = examine_compute(project.configuration_folders, name)
     if target is None:
         return None
     return (target.address, target.port, target.username, target.home) if target.type in REMOTE_TYPES else ()
 
 
-def _refuse_unfinished(project: Project, name: str, force: bool) -> None:
+def _refuse_unfinished(owner: TargetOwner, project: Project, name: str, force: bool) -> None:
+    """Of a target of the account, runs of every project count that has none of its own by that name."""
+    if force:
+        return
+    if not owner.is_account:
+        _refuse_unfinished_of(project, name, ())
+        return
+    for each in known_projects(project.home):
+        if name not in each.configuration_folders.of_project(compute.SUFFIX):
+            _refuse_unfinished_of(each, name, () if each.root == project.root else ("--project", str(each.root)))
+
+
+def _refuse_unfinished_of(project: Project, name: str, more: tuple[str, ...]) -> None:
+    """`more`: words that a command needs to be about this project."""
     waiting = [run for run, target in Index(project.state_directory).unfinished() if target == name]
     folders = RunFolders(project.state_directory)
     left = [run for run in folders.all_ids() if folders.is_only_there(run)]
     left = [run for run in left if folders.submission(run).target == name]
-    if left and not force:
-        fetch = f"holdfast history download -r {pasted(left[0])} -d DIR"
-        fetch = fetch if folders.outputs_are_left(left[0]) else f"{fetch} ."
+    if left:
+        everything = () if folders.outputs_are_left(left[0]) else (".",)
+        fetch = ["holdfast", "history", "download", *more, "-r", left[0], "-d", "DIR", *everything]
         raise StateError(
             f"The outputs of {', '.join(left[:5])}{' …' if len(left) > 5 else ''} are on `{name}` only.",
-            f"Fetch them: {fetch}\nTo leave or lose them: --force",
+            f"Fetch them: {' '.join(map(pasted, fetch))}\nTo leave or lose them: --force",
         )
-    if waiting and not force:
+    if waiting:
         count = "1 run has" if len(waiting) == 1 else f"{len(waiting)} runs have"
+        look = ["holdfast", "status", *more, "-r", waiting[0]]
         raise StateError(
             f"{count} not ended on `{name}`, or not brought everything home: {', '.join(waiting[:5])}.",
-            f"Look first: holdfast status -r {pasted(waiting[0])}. To detach it all the same: --force",
+            f"Look first: {' '.join(map(pasted, look))}. To detach it all the same: --force",
         )
 
 
-def _leave(project: Project, target: ComputeTarget, context: Context, purge: bool) -> Iterator[events.Event]:
-    key = _own_key(project, target, context)
+def _leave(owner: TargetOwner, target: ComputeTarget, context: Context, purge: bool) -> Iterator[events.Event]:
+    key = _own_key(owner, target, context)
     if not purge and key is None:
         return
     host = host_of(target, context)
@@ -172,17 +197,17 @@ def _tell_of_keys(name: str, context: Context) -> Iterator[events.Event]:
             )
 
 
-def _own_key(project: Project, target: ComputeTarget, context: Context) -> Key | None:
+def _own_key(owner: TargetOwner, target: ComputeTarget, context: Context) -> Key | None:
     """The key that Holdfast put there for this target, unless another target uses it too."""
     path = destination_of(target, context).private_key
-    if path is None or not is_ours(path, context.home) or _is_used_by_others(project, target.name, path, context):
+    if path is None or not is_ours(path, context.home) or _is_used_by_others(owner, target.name, path, context):
         return None
     return read_key(path, context.environment)
 
 
-def _is_used_by_others(project: Project, name: str, path: Path, context: Context) -> bool:
-    for other in compute_names(project.root):
-        target = examine_compute(project.root, other)[0] if other != name else None
+def _is_used_by_others(owner: TargetOwner, name: str, path: Path, context: Context) -> bool:
+    for other in compute_names(owner.folders):
+        target = examine_compute(owner.folders, other)[0] if other != name else None
         if target is not None and target.address and destination_of(target, context).private_key == path:
             return True
     return False

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import ProjectError, UsageError
 from holdfast.frozen import dataclass
+from holdfast.project.account_folder import account_folder
+from holdfast.project.folder import Project, find_project, named_project
 from holdfast.workbench.reach.boot_clock import SinceBoot, read_boot_clock
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ Choose = Callable[[str, Sequence[str]], "str | None"]
 class Context:
     """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was
     typed. `ask` answers questions of ssh, and `choose` those of Holdfast (None: the user cannot be asked).
-    `only_looks`: the command starts no program that a project names, or that chooses by the project's files."""
+    `only_looks`: the command starts no program that a project names, or that chooses by the project's files. `account`
+    has the compute targets of the account; `named_project` is the folder that the user named as the project."""
 
     home: Path
     environment: Mapping[str, str]
@@ -37,6 +40,8 @@ class Context:
     ask: Ask | None = None
     only_looks: bool = False
     choose: Choose | None = None
+    account: Path | None = None
+    named_project: Path | None = None
 
     def for_children(self) -> dict[str, str]:
         """The variables without what no child may see."""
@@ -56,7 +61,14 @@ def read_context() -> Context:
         directory = Path.cwd()
     except FileNotFoundError:
         raise ProjectError("The current folder does not exist any more.", "Change to a folder that does.") from None
-    return Context(home, environment, directory, user_home)
+    return Context(home, environment, directory, user_home, account=account_folder(environment, user_home))
+
+
+def project_of(context: Context) -> Project:
+    """The project that the command is about. Raises ProjectError for a folder that can be none."""
+    if context.named_project is not None:
+        return named_project(context.directory / context.named_project.expanduser(), context.home, context.account)
+    return find_project(context.directory, context.home, context.user_home, context.account)
 
 
 def _user_home(environment: Mapping[str, str]) -> Path:

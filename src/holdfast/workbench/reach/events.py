@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from holdfast.frozen import dataclass
 from holdfast.history.journal_fold import JournalEvent
 from holdfast.model import Run
 from holdfast.plan import Plan
+
+if TYPE_CHECKING:  # loaded where a snapshot is taken
+    from holdfast.snapshots.large_trees import LargeTree
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,14 @@ class Warned:
 class SnapshotProgressed:
     files: int
     size: int
+
+
+@dataclass(frozen=True)
+class ReadingMuch:
+    """The project at `root` has much that was not read before; perhaps another folder is meant."""
+
+    root: str
+    tree: LargeTree
 
 
 @dataclass(frozen=True)
@@ -217,6 +230,7 @@ class KeyShown:
 Event = (
     Warned
     | SnapshotProgressed
+    | ReadingMuch
     | StillWaiting
     | SnapshotTaken
     | Planned

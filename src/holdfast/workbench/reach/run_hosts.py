@@ -51,7 +51,7 @@ class RunHosts:
 
     def of_target(self, name: str) -> tuple[ComputeTarget, Host]:
         if name not in self._known:
-            target, problems = read_compute(self._project.root, name)
+            target, problems = read_compute(self._project.configuration_folders, name)
             if target is None:
                 raise ConfigurationError(problems)
             self._known[name] = target, host_of(target, self._context)

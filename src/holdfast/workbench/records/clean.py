@@ -87,10 +87,10 @@ def clean(project: Project, rubbish: Rubbish, context: Context) -> Iterator[even
     for each in hosts.values():
         try:
             with each.host.connect() as connection:
-                yield from _bring_home(each, connection)
+                yield from bring_home(each, connection)
                 contacts.reached(project, each.host.name, context.now())
-                yield from _clean_host(connection, folders, each.sessions, rubbish)
-                yield from _clean_rest(connection, rubbish)
+                yield from clean_runs(connection, folders, each.sessions, rubbish)
+                yield from clean_rest(connection, rubbish)
         except HostError as error:
             warning = _warning(project, each, error, context)
             if failed or not (rubbish.target or rubbish.runs):
@@ -119,7 +119,7 @@ def _left_imported(count: int) -> events.Removed:
 
 def _put_all(hosts: dict[tuple[str, str], HostRuns], project: Project, of_project: RunHosts) -> Iterator[events.Event]:
     """The hosts of all targets that are attached, this machine first."""
-    for name in sorted(compute_names(project.root), key=lambda name: name != BUILTIN_LOCAL.name):
+    for name in sorted(compute_names(project.configuration_folders), key=lambda name: name != BUILTIN_LOCAL.name):
         try:
             _put(hosts, of_project.of_target(name)[1], name)
         except NotAvailable:
@@ -132,13 +132,13 @@ def _put(hosts: dict[tuple[str, str], HostRuns], host: Host, target: str) -> Hos
     return hosts.setdefault(place_of(host), HostRuns(host, target))
 
 
-def _bring_home(runs: HostRuns, connection: Connection) -> Iterator[events.Event]:
+def bring_home(runs: HostRuns, connection: Connection) -> Iterator[events.Event]:
     """What has ended there since the last look."""
     unfinished = [each for each in runs.sessions if not each.folders.is_collected(each.run_id)]
     yield from look(replace(runs, sessions=unfinished), lambda: connection, whole=())
 
 
-def _clean_host(
+def clean_runs(
     connection: Connection, folders: RunFolders, sessions: Sequence[Session], rubbish: Rubbish
 ) -> Iterator[events.Event]:
     """A run that its host cannot judge goes only if it is named, and its outputs may go too."""
@@ -153,7 +153,7 @@ def _clean_host(
         elif run_id not in home:
             yield events.Removed(run_id, 0, "it has not ended, or its outputs are not at home yet")
     wanted = [(run_id, {"project": folders.submission(run_id).project_id, "run": run_id}) for run_id in home]
-    for removed in _remove(connection, wanted):
+    for removed in remove(connection, wanted):
         if removed.size or removed.kept:  # else it was gone already
             yield removed
 
@@ -169,12 +169,12 @@ def _why_left(folders: RunFolders, run_id: str) -> str:
     return f"only there: {names}{more}; for a copy: {fetch}; to remove them all the same: --discard-outputs"
 
 
-def _clean_rest(connection: Connection, rubbish: Rubbish) -> Iterator[events.Event]:
+def clean_rest(connection: Connection, rubbish: Rubbish) -> Iterator[events.Event]:
     limits, far = rubbish.limits, Client(connection)
     if rubbish.environments:
         if limits.are_none:
             names = far.environments()
-            yield from _remove(connection, [(f"environment {name}", {"environment": name}) for name in names])
+            yield from remove(connection, [(f"environment {name}", {"environment": name}) for name in names])
         yield from _trimmed(far.environment_trim(limits.older_than, limits.keep), limits)
     if rubbish.runs is None:
         yield from _swept(far.sweep(rubbish.environments and limits.are_none))
@@ -203,7 +203,7 @@ def _called(name: str, count: int) -> str:
     return name.replace("farside", "far side")
 
 
-def _remove(connection: Connection, wanted: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[events.Removed]:
+def remove(connection: Connection, wanted: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[events.Removed]:
     """Each by its name for people and what the far side calls it; several requests are under way at once."""
     for begin in range(0, len(wanted), _AT_ONCE):
         some = wanted[begin : begin + _AT_ONCE]

@@ -195,7 +195,7 @@ class _Importer:
 def _found(project: Project, name: str, context: Context) -> tuple[ComputeTarget, Host]:
     from holdfast.project.compute import compute_names
 
-    names = compute_names(project.root)
+    names = compute_names(project.configuration_folders)
     if name not in names:
         raise UnknownName("compute target", name, names, "To attach one: holdfast computetarget attach")
     return RunHosts(project, context).of_target(name)

@@ -7,9 +7,8 @@ from holdfast.errors import HoldfastError
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
 from holdfast.project.configuration import load_configuration
-from holdfast.project.folder import find_project
 from holdfast.project.packages_wish import NONE, PackagesWish
-from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.context import Context, project_of
 from holdfast.workbench.reach.targets import host_of
 
 
@@ -40,13 +39,13 @@ def connect_to_run(run: str, context: Context) -> Ahead | None:
     from holdfast.project.compute import REMOTE_TYPES, read_compute
 
     try:
-        project = find_project(context.directory, context.home, context.user_home)
+        project = project_of(context)
         folders = RunFolders(project.state_directory)
         run_id = folders.resolve(run)
         submission = folders.submission(run_id)
         if submission.target_type not in REMOTE_TYPES or folders.is_collected(run_id):
             return None
-        target, _ = read_compute(project.root, submission.target)
+        target, _ = read_compute(project.configuration_folders, submission.target)
         host = host_of(target, context) if target is not None else None
         return None if host is None or host.is_here else Ahead(host, host.connect())
     except HoldfastError:
@@ -56,7 +55,7 @@ def connect_to_run(run: str, context: Context) -> Ahead | None:
 def connect_ahead(run_configuration: str | None, target: str | None, context: Context) -> Ahead | None:
     """To the host of this target, if it is another machine. Whatever is wrong is said by the command itself, later."""
     try:
-        project = find_project(context.directory, context.home, context.user_home)
+        project = project_of(context)
         configuration = load_configuration(project, run_configuration, target, PackagesWish(NONE))
         host = host_of(configuration.target, context)
         return None if host.is_here else Ahead(host, host.connect())

@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.codec import encode
 from holdfast.errors import PROBLEMS_SHOWN, ProjectError
 from holdfast.frozen import asdict, replace
+from holdfast.given_files import GoneOnFrom
 from holdfast.history.index import Index
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.connection import Connection
@@ -22,13 +23,16 @@ from holdfast.project.folder import Project, run_prefix
 from holdfast.project.gpu_wishes import in_force
 from holdfast.project.runconfig import RunConfiguration
 from holdfast.snapshots.editable import editable_warnings
+from holdfast.snapshots.git_files import revision
 from holdfast.snapshots.store import LookingStore, ObjectStore
-from holdfast.snapshots.take import Selection, Snapshot, take_snapshot
+from holdfast.snapshots.take import Selection, Snapshot, SnapshotListener, take_snapshot
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import writer_lock
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.earlier_files import settle_earlier
+from holdfast.workbench.submitting.given_data import settle_data
 from holdfast.workbench.submitting.ignored_files import included, offer
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
@@ -42,7 +46,9 @@ _NO_RUN_YET = "<run>"
 def rehearse(intent: Intent, context: Context) -> Iterator[events.Event]:
     """Up to the plan, which is shown and not carried out."""
     yield from _warnings(intent, context)
-    snapshot = yield from _snapshot(intent, context, LookingStore(_objects(intent.project)))
+    store = LookingStore(_objects(intent.project))
+    snapshot = yield from _snapshot(intent, context, store)
+    intent = yield from _with_data(intent, store, snapshot.digest, None, context)
     yield events.Planned(make_plan(intent, Identity(_NO_RUN_YET, _NO_RUN_YET, snapshot.digest), context))
 
 
@@ -50,11 +56,15 @@ def launch(
     intent: Intent, connection: Connection, secrets: Mapping[str, str], context: Context, wait: bool
 ) -> Iterator[events.Event]:
     yield from _warnings(intent, context)
-    snapshot = yield from _snapshot(intent, context, ObjectStore(_objects(intent.project)))
+    store = ObjectStore(_objects(intent.project))
+    snapshot = yield from _snapshot(intent, context, store)
     if intent.request.environment.ship_packages:
         from holdfast.workbench.submitting.ship_packages import ship
 
         intent = yield from ship(intent, connection, secrets, context)
+    if intent.earlier is not None:
+        intent = yield from settle_earlier(intent, intent.earlier, connection, context)
+    intent = yield from _with_data(intent, store, snapshot.digest, connection, context)
     folders = RunFolders(intent.project.state_directory)
     run_id = folders.reserve(run_prefix(intent.project.name), context.now())
     with contextlib.ExitStack() as stack:
@@ -67,6 +77,14 @@ def launch(
         yield events.RunStarted(run_id, queued)
         if wait:
             yield from Follower(session).follow()
+
+
+def _with_data(
+    intent: Intent, store: ObjectStore, snapshot: str, connection: Connection | None, context: Context
+) -> Generator[events.Event, None, Intent]:
+    if not intent.configuration.run.data or intent.request.prepare_only:
+        return intent
+    return (yield from settle_data(intent, store.read(snapshot), connection, context))
 
 
 def _record(
@@ -87,7 +105,7 @@ def _record(
     except BaseException:
         folders.abandon(run_id)
         raise
-    return Order(plan, encode(submission), configuration)
+    return Order(plan, encode(submission), configuration, data=intent.given.sent)
 
 
 def _warnings(intent: Intent, context: Context) -> Iterator[events.Event]:
@@ -140,14 +158,16 @@ def _in_background(
     """Take the snapshot in a thread, so that a large one can tell how far it is."""
     done: list[Snapshot] = []
     failed: list[BaseException] = []
-    progress = [(0, 0)]
+    progress, much = [(0, 0)], list[events.ReadingMuch]()
 
     def tell(files: int, size: int) -> None:
         progress[0] = (files, size)
 
+    listener = SnapshotListener(tell, lambda tree: much.append(events.ReadingMuch(str(project.root), tree)))
+
     def take() -> None:
         try:
-            done.append(take_snapshot(project.root, project.state_directory, tell, selection, store=store))
+            done.append(take_snapshot(project.root, project.state_directory, listener, selection, store=store))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             failed.append(error)
 
@@ -155,6 +175,7 @@ def _in_background(
     worker.start()
     while worker.is_alive():
         worker.join(0.5)
+        yield from (much.pop() for _ in tuple(much))
         if worker.is_alive():
             yield events.SnapshotProgressed(*progress[0])
     if failed:
@@ -202,6 +223,8 @@ def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
         output_wishes=_output_wishes(intent),
         command=job.command,
         folder=job.folder,
+        data=intent.given.recorded,
+        earlier=None if intent.earlier is None else GoneOnFrom(intent.earlier.run, intent.earlier.path),
         terminal=intent.request.how.terminal,
     )
 
@@ -222,7 +245,6 @@ def _configured(intent: Intent) -> RunConfiguration:
 
 def _properties(intent: Intent) -> dict[str, str]:
     from holdfast import __version__
-    from holdfast.snapshots.git_files import revision
 
     found, of_run = revision(intent.project.root), intent.request.environment.of_run
     known = {"holdfast": __version__, **({"commit": found} if found else {})}

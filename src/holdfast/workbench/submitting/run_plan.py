@@ -5,13 +5,25 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.containers import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
 from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass, replace
-from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, Hole, Plan, RunLimits, Text, text
+from holdfast.plan import (
+    Command,
+    ContainerPlan,
+    DataFolder,
+    EarlierRun,
+    EnvironmentPlan,
+    Hole,
+    Plan,
+    RunLimits,
+    Text,
+    text,
+)
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
@@ -24,12 +36,34 @@ from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.submit_request import CommandWishes, SubmitRequest
 from holdfast.workbench.submitting.variables import given_variables, path_variables, project_variables
 
+if TYPE_CHECKING:
+    from holdfast.given_files import GivenData
+    from holdfast.snapshots.folder_contents import FolderContents
+
 _DEFAULT_GRACE = 10.0
 SHORTEST_SECRET = 4
 LEVELS_ABOVE = 3
 """`../../../x` of a script stays in the run's working tree, and so does one `..` more."""
 _LONGEST_NAME = 100
 """Bytes: encrypted disks take about 140."""
+
+
+class SentData(NamedTuple):
+    """Data that the host gets, if it has not, under the name that people call it by."""
+
+    name: str
+    contents: FolderContents
+
+
+class Given(NamedTuple):
+    """Of all data of a run: what its plan has, what its record says, and what the host needs."""
+
+    planned: tuple[DataFolder, ...] = ()
+    recorded: tuple[GivenData, ...] = ()
+    sent: tuple[SentData, ...] = ()
+
+    def plus(self, other: Given) -> Given:
+        return Given(self.planned + other.planned, self.recorded + other.recorded, self.sent + other.sent)
 
 
 @dataclass(frozen=True)
@@ -43,6 +77,9 @@ class Intent:
     product: Product
     shipped: EnvironmentPlan | None = None
     """The environment with packages that this machine sends, once they are known."""
+    given: Given = Given()
+    earlier: EarlierRun | None = None
+    """What it goes on from; whether that is on the host is known once that was asked."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +105,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
     share = _share(target.native_shared_directory, project, is_here)
     shown = Text((*share.parts, "/")) if container is None else text(container.share)
     interpreter = _interpreter(intent, environment is not None, context)
-    projects = environment.projects if environment is not None else ()
-    ids = (identity.run_id, identity.generation)
-    given = given_variables(intent.configuration, project.name, ids, shown, projects)
-    given |= project_variables(project.root, intent.product.is_this_system)
-    given |= path_variables(interpreter, environment is not None, configuration.run.environment_variables, context)
+    given = _variables(intent, identity, shown, environment, interpreter, context)
     grace = next(each for each in (request.grace, run.grace_time, _DEFAULT_GRACE) if each is not None)
     return Plan(
         run=identity.run_id,
@@ -90,6 +123,8 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
         container=container,
         gpu=gpu,
         engine=intent.product.engine,
+        earlier=intent.earlier,
+        data=intent.given.planned,
         place=place_of_project(project.root.name),
     )
 
@@ -101,6 +136,24 @@ def place_of_project(name: str) -> str:
     plain = plain.encode("utf-8", "replace")[:_LONGEST_NAME].decode("utf-8", "ignore")
     is_usual = plain.strip(". ") and reserved_path([plain]) is None
     return "/".join((*(["above"] * LEVELS_ABOVE), plain if is_usual else "project"))
+
+
+def _variables(
+    intent: Intent,
+    identity: Identity,
+    shown: Text,
+    environment: EnvironmentPlan | None,
+    interpreter: Text,
+    context: Context,
+) -> dict[str, Text]:
+    """Of the script. `shown`: where it finds the shared folder."""
+    project, configuration = intent.project, intent.configuration
+    projects = environment.projects if environment is not None else ()
+    ids, own = (identity.run_id, identity.generation), configuration.run.environment_variables
+    given = given_variables(configuration, project.name, ids, shown, projects)
+    given |= {} if intent.earlier is None else {"HOLDFAST_FROM": text(intent.earlier.run)}
+    given |= project_variables(project.root, intent.product.is_this_system)
+    return given | path_variables(interpreter, environment is not None, own, context)
 
 
 def asked_gpus(typed: GpuWishes, configuration: Configuration) -> GpuRequest:

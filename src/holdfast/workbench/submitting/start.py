@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from holdfast.codec import encode
-from holdfast.errors import ElsewhereError, FarSideError, HoldfastError, HostError, StorageError
+from holdfast.errors import ElsewhereError, FarSideError, HoldfastError, HostError, ProjectError, StorageError
 from holdfast.hosts.client import Reply
 from holdfast.hosts.replies import Hello, Started
 from holdfast.model import Place
@@ -25,6 +25,8 @@ from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.contacts import CLOCK_OFF
 from holdfast.workbench.reach.link import Patience
+from holdfast.workbench.submitting.given_data import send_data
+from holdfast.workbench.submitting.run_plan import SentData
 from holdfast.workbench.submitting.send import Sender
 
 
@@ -36,6 +38,8 @@ class Order(NamedTuple):
     submission: Mapping[str, Any]
     configuration: Mapping[str, Any]
     place: Place | None = None
+    data: tuple[SentData, ...] = ()
+    """What the host may have to be sent beside the snapshot."""
 
     def as_json(self) -> dict[str, Any]:
         place = {} if self.place is None else {"place": [self.place.machine, self.place.folder]}
@@ -65,6 +69,9 @@ def start(
                     return None
             else:  # the far side has answered: it did not start
                 _never_started(session, error)
+            raise
+        except ProjectError as error:  # a file that had to be sent was changed
+            _never_started(session, error)
             raise
         except HostError as error:
             if not attempt.was_reached:
@@ -149,7 +156,7 @@ class _Attempt:
             if self._asked is None:
                 self._ask()
             sender.confirm()
-            yield from self._await_sending({"incomplete", "tools", "packages"})
+            yield from self._await_sending({"incomplete", "tools", "packages", "data"})
         except (FarSideError, StorageError):
             if self._asked is None or not self._was_started():
                 raise
@@ -223,6 +230,8 @@ class _Attempt:
             from holdfast.workbench.submitting.ship_packages import send_packages
 
             yield from send_packages(connection, environment.packages, context)
+        if kind == "data":
+            yield from send_data(connection, self._order.data)
 
     def _ask(self) -> None:
         self.was_reached = self._is_unanswered = True

@@ -11,8 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.frozen import replace
+from holdfast.history.run_folder import RunFolders
 from holdfast.installed_programs import find_program
+from holdfast.plan import EarlierRun
+from holdfast.project.compute import SUFFIX as TARGET_SUFFIX
 from holdfast.project.configuration import Configuration
+from holdfast.project.earlier_wish import EarlierWish
 from holdfast.project.folder import (
     CONFIGURATION_FOLDER,
     Project,
@@ -24,6 +28,7 @@ from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
+from holdfast.workbench.submitting.chosen_data import with_data
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job, find_job, not_found
 from holdfast.workbench.submitting.named_file import PYTHONS
@@ -98,6 +103,10 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
         yield events.Noted(f"`{request.script}` can be left out: holdfast submit {pasted(request.arguments[0])} …")
     for name in recorded_secrets(request.how.variables):
         yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
+    target = intent.configuration.target
+    hidden = intent.project.configuration_folders.hidden(target.name, TARGET_SUFFIX)
+    if hidden is not None:
+        yield events.Noted(f"The target `{target.name}` is this project's, in {target.file}, not yours in {hidden}.")
     yield from (events.Warned(each) for each in intent.job.cautions)
     yield from (events.Noted(each) for each in intent.job.notes)
     yield from _packages_news(intent)
@@ -131,6 +140,8 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     if request.how.variables:
         variables = {**configuration.run.environment_variables, **dict(request.how.variables)}
         configuration = replace(configuration, run=replace(configuration.run, environment_variables=variables))
+    if request.given.data or configuration.run.data:
+        configuration = with_data(configuration, request.given.data, project, context)
     job = find_job(project, request, configuration, context)
     if job.is_notebook and request.environment.of_run is None:
         job, configuration = _with_kernel(job, configuration, project)
@@ -143,7 +154,16 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     else:
         project = ensure_identity(project, context.user_home)
         ensure_state_directory(project, context.user_home)
-    return Intent(project, request, configuration, job, product)
+    return Intent(project, request, configuration, job, product, earlier=_earlier(project, request.given.earlier))
+
+
+def _earlier(project: Project, wish: EarlierWish | None) -> EarlierRun | None:
+    """The run that is meant. Raises UsageError where there is none, or more than one."""
+    if wish is None:
+        return None
+    folders = RunFolders(project.state_directory)
+    run_id = folders.resolve(wish.run)
+    return EarlierRun(run_id, folders.submission(run_id).project_id, wish.path)
 
 
 def _with_kernel(job: Job, configuration: Configuration, project: Project) -> tuple[Job, Configuration]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from holdfast.frozen import dataclass
+from holdfast.project.data_wishes import DataWish
+from holdfast.project.earlier_wish import EarlierWish
 from holdfast.project.gpu_wishes import GpuWishes
 
 
@@ -33,6 +35,14 @@ class CommandWishes:
 
 
 @dataclass(frozen=True)
+class GivenWishes:
+    """What the run begins with beside the project's files: those of an earlier run, and data."""
+
+    earlier: EarlierWish | None = None
+    data: tuple[DataWish, ...] = ()
+
+
+@dataclass(frozen=True)
 class SubmitRequest:
     """What was typed. `script` is the first word of the command line; None: the run configuration's `ArgumentVector`
     stands before `arguments`."""
@@ -56,5 +66,6 @@ class SubmitRequest:
     environment: EnvironmentWishes = EnvironmentWishes()
     gpu: GpuWishes = GpuWishes()
     how: CommandWishes = CommandWishes()
+    given: GivenWishes = GivenWishes()
     prepare_only: bool = False
     """Nothing is run: the environment is wanted, and the user sees it being made."""

@@ -1,0 +1,77 @@
+"""Data beside the project that runs read: lines of `Data:` in a run configuration, and `--data`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.errors import UsageError
+from holdfast.farside.system.reserved_names import reserved_path
+from holdfast.frozen import dataclass
+from holdfast.written_files import OUTPUTS
+
+if TYPE_CHECKING:
+    from holdfast.project.fields import Fields
+
+KEY = "Data"
+EXAMPLE = "~/datasets/tiny:data/tiny"
+_THERE = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*):((?:/|~/).*|~)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class DataWish:
+    """A folder or file at `source`, which a run finds at `target` in its working folder. `place` is the compute target
+    whose machine has it; empty for this one."""
+
+    source: str
+    target: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{f'{self.place}:' if self.place else ''}{self.source}:{self.target}"
+
+
+def parse_data(text: str) -> DataWish:
+    """`SOURCE:TARGET`, or `NAME:SOURCE:TARGET` of what lies on a compute target's machine. Raises UsageError."""
+    source, has_target, typed = text.rpartition(":")
+    if not has_target or not source or not typed or "\0" in text:
+        raise UsageError(f"`{text}` does not say what lies where.", f"Write SOURCE:TARGET, as {EXAMPLE}")
+    target = typed.replace("\\", "/").rstrip("/")
+    while target.startswith("./"):
+        target = target[2:]
+    parts = target.split("/")
+    if any(part in ("", ".", "..") for part in parts) or not target.isprintable() or re.match("[A-Za-z]:", target):
+        raise UsageError(f"`{typed}` is no place in the project.", f"Name one from the project's top: {EXAMPLE}")
+    if reserved_path([target]) is not None or parts[0] == OUTPUTS:
+        raise UsageError(f"`{typed}` is kept for something else.", f"Choose another place: {EXAMPLE}")
+    there = _THERE.fullmatch(source)
+    if there is not None and not (os.name == "nt" and len(there[1]) == 1):
+        return DataWish(there[2].rstrip("/") or "/", target, there[1])
+    return DataWish(source, target)
+
+
+def in_force(typed: Sequence[DataWish], written: Sequence[DataWish]) -> tuple[DataWish, ...]:
+    """What was typed takes the place of what is written for the same target. Raises UsageError where one lies in
+    another."""
+    chosen = {each.target: each for each in (*written, *typed)}
+    for one in chosen:
+        inner = next((each for each in chosen if each.startswith(f"{one}/")), None)
+        if inner is not None:
+            raise UsageError(f"`{inner}` lies in `{one}`, and both are data.", "Give each a place of its own.")
+    return tuple(chosen.values())
+
+
+def read_data(fields: Fields) -> tuple[DataWish, ...]:
+    """Those of a run configuration; mistakes are added to the problems of its file."""
+    found: list[DataWish] = []
+    for item in fields.texts(KEY, EXAMPLE) or ():
+        try:
+            wish = parse_data(item.text)
+            in_force([wish], found)
+        except UsageError as error:
+            fields.error(KEY, error.message.rstrip("."), error.hint, item)
+        else:
+            found.append(wish)
+    return tuple(found)

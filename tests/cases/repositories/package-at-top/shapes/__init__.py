@@ -1,0 +1,3 @@
+from shapes.square import area
+
+__all__ = ["area"]
