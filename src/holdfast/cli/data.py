@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project
+from holdfast.cli.command_context import any_project, current_context
 from holdfast.cli.options import environment_target
 from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.screen import working
@@ -24,12 +24,12 @@ _SHOWN = 12
 @click.command("list", cls=CliCommand)
 @environment_target
 @output_options
-def list_command(target: str | None, output: Output) -> None:
+def list_command(target: str | None, address: str | None, output: Output) -> None:
     """List the data that a machine keeps for runs, the one that was used last first.
 
     It was sent there by `Data:` or `--data`, once for all runs. Data that lies on a machine anyway is not listed.
     """
-    host = _host(target)
+    host = _host(target, address)
     with working("looking at the data …"):
         found = data_inventory.list_data(host)
     if not found and output.query is None and output.chosen_format() == "table":
@@ -45,14 +45,16 @@ def list_command(target: str | None, output: Output) -> None:
 @click.option("--all", "everything", is_flag=True, help="All that no run is using.")
 @environment_target
 @click.option("-y", "--yes", "sure", is_flag=True, help="Do not ask.")
-def remove_command(names: tuple[str, ...], everything: bool, target: str | None, sure: bool) -> int:
+def remove_command(
+    names: tuple[str, ...], everything: bool, target: str | None, address: str | None, sure: bool
+) -> int:
     """Remove data from a machine; a run that reads it again sends it again.
 
     NAME is a folder's name, or the beginning of its digest. What a run is using is never removed.
     """
     if bool(names) == everything:
         raise UsageError("Say which data.", "holdfast data remove NAME, or --all. See: holdfast data list")
-    host = _host(target)
+    host = _host(target, address)
     with working("looking at the data …"):
         found = data_inventory.find_data(host, names)
     if not found:
@@ -82,9 +84,9 @@ def _is_sure(found: list[KeptData], host: Host) -> bool:
     return terminal.agreed(f"Remove {what} from {host.name}?", "Removing data needs confirmation.")
 
 
-def _host(target: str | None) -> Host:
+def _host(target: str | None, address: str | None) -> Host:
     context = current_context()
-    return host_of_target(current_project(context), target, context)
+    return host_of_target(any_project(context), target, context, address)
 
 
 def _as_dict(data: KeptData) -> dict[str, object]:

@@ -23,6 +23,8 @@ def typed_earlier(word: str) -> EarlierWish:
         path = path[2:]
     if not run:
         raise UsageError("--from names no run.", "For example: --from last, --from RUN:checkpoints/last.pt")
+    if has_path and not typed:
+        raise UsageError(f"`{word}` names no path.", "Leave out the colon, or name one: --from RUN:checkpoints/last.pt")
     is_all = not has_path or path == "."
     parts = path.split("/")
     if not is_all and (any(part in ("", ".", "..") or "\0" in part for part in parts) or reserved_path([path])):

@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.errors import UsageError
+from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.data_wishes import DataWish, in_force, parse_data
 from holdfast.project.runconfig import read_runconfig, render_runconfig
 
@@ -42,10 +43,10 @@ def test_a_run_configuration_is_read_and_written_with_its_data(tmp_path):
     folder.mkdir()
     lines = ["Target: local", "Framework: Python", "Data:", "  - ~/tiny:data/tiny", "  - local:/mnt/x:data/x"]
     (folder / "a.runconfig").write_text("\n".join(lines))
-    found, _ = read_runconfig(tmp_path, "a")
+    found, _ = read_runconfig(ConfigurationFolders(tmp_path), "a")
     assert found is not None and [str(each) for each in found.data] == ["~/tiny:data/tiny", "local:/mnt/x:data/x"]
     (folder / "a.runconfig").write_text(render_runconfig(found))
-    assert read_runconfig(tmp_path, "a")[0] == found
+    assert read_runconfig(ConfigurationFolders(tmp_path), "a")[0] == found
     (folder / "a.runconfig").write_text("\n".join([*lines, "  - y:../y", "  - z:data/tiny/z"]))
-    broken, problems = read_runconfig(tmp_path, "a")
+    broken, problems = read_runconfig(ConfigurationFolders(tmp_path), "a")
     assert broken is None and [each.line for each in problems] == [6, 7]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.given_files import GivenData, GoneOnFrom
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Ending, Reason, Run, Status, Submission
 from holdfast.project.include_wishes import checked_include
@@ -104,8 +105,10 @@ def test_a_name_in_the_output_that_nothing_misses_is_no_cause(root):
 def test_the_command_has_the_words_folder_and_globs_of_the_run(root):
     (run_folder(root) / "configuration.json").write_text('{"run_configuration": {"include": ["/a b/", "data/x/*"]}}')
     submission = replace(SUBMISSION, folder="sub", script_name="sub/t.py", arguments=("-n", "a b"), target="box")
+    submission = replace(submission, earlier=GoneOnFrom("iris_0", "out"), data=(GivenData("raw", "/d/raw"),))
     found = said(root, missing("../data/w.bin"), replace(FAILED, submission=submission))
-    command = "holdfast submit -t box --include '../a b/' --include '../data/x/*' --include ../data/ t.py -n 'a b'"
+    globs = "--include '../a b/' --include '../data/x/*' --include ../data/"
+    command = f"holdfast submit -t box --from iris_0:out --data /d/raw:raw {globs} t.py -n 'a b'"
     assert found.endswith(f": {command}")
 
 

@@ -11,6 +11,7 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.frozen import replace
 from holdfast.project.configuration import load_configuration
+from holdfast.project.data_wishes import DataWish
 from holdfast.snapshots import ignored_groups
 from holdfast.snapshots.ignored_answers import read_answers
 from holdfast.snapshots.include_globs import Include
@@ -19,6 +20,7 @@ from holdfast.snapshots.warnings import Amount
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
+from holdfast.workbench.submitting.expanded_glob import refuse_expanded
 from holdfast.workbench.submitting.ignored_files import ALWAYS, NEVER, NOT_NOW, included, offer
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.run_plan import Intent
@@ -103,14 +105,24 @@ def test_what_ships_already_is_not_named(user):
     assert "chars" not in text
 
 
-def test_a_glob_that_the_shell_replaced_is_refused_before_the_wrong_script_runs(user):
+def test_a_glob_that_the_shell_replaced_is_refused_before_the_wrong_script_runs():
     words = ("chars/prepare.py", ("chars/train.bin", "train.py", "--rate", "1"))
     expanded = SubmitRequest(*words, include=("chars/meta.pkl",))
     with pytest.raises(UsageError) as raised:
-        included(replace(user.intent(), request=expanded))
+        refuse_expanded(expanded)
     assert raised.value.hint == "Quote it: holdfast submit --include 'chars/*' train.py"
     meant = SubmitRequest("chars/prepare.py", ("chars/train.bin", "--to", "x.py"), include=("chars/meta.pkl",))
-    assert included(replace(user.intent(), request=meant)).typed == ("chars/meta.pkl",)
+    refuse_expanded(meant)
+
+
+def test_a_folder_that_the_run_gets_as_data_is_not_named(user):
+    intent = user.intent()
+    run = replace(intent.configuration.run, data=(DataWish("/sets/w", "w"),))
+    intent = replace(intent, configuration=replace(intent.configuration, run=run))
+    snapshot = take_snapshot(user.root, user.state, None, Selection({}))
+    (text,) = _heard(offer(intent, snapshot, Context(user.root / "home", {}, user.root, user.root))).texts
+    assert "chars" in text
+    assert "w/" not in text
 
 
 def test_yes_ships_the_groups_with_every_run(user):

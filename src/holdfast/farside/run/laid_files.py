@@ -5,12 +5,13 @@ import os
 import stat
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from holdfast.farside.run.liveness import adjudicate, has_ended
+from holdfast.farside.run.liveness import adjudicate
 from holdfast.farside.system.file_copies import Copier
 from holdfast.farside.system.files import OUTPUTS, find_object, have_same_content, read_json, remove_path, walk
 from holdfast.farside.system.harmless import pasted
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.laid_record import Stamp, read_laid, stamp_of, write_laid
-from holdfast.farside.system.layout import Home, object_path
+from holdfast.farside.system.layout import JOURNAL, Home, object_path
 from holdfast.farside.system.nofollow import Entry, open_below, readlink_below, stat_below
 from holdfast.farside.system.own_files import files_above, own_files, since_of
 from holdfast.farside.system.refusal import Refused
@@ -50,7 +51,7 @@ def what_it_left(home: Home, earlier: Earlier, beat: Beat = lambda: None) -> Lis
     if not os.path.isdir(folder):
         raise Refused(GONE, "The run `%s` is not on this machine any more." % earlier["run"])
     adjudicate(folder)
-    if not has_ended(folder):
+    if JournalWriter(os.path.join(folder, JOURNAL)).ended() is None:  # its keepers may still be about to go
         raise Refused(
             "living",
             "The run `%s` has not ended: its files may be half written." % earlier["run"],

@@ -246,12 +246,13 @@ class Execution:
             return -self._stopped
         if error.ename == "SystemExit":
             return self._exited(number, error.evalue)
-        self._speech.line("Cell %d failed: %s" % (number, _first_line("%s: %s" % (error.ename, error.evalue))))
+        errors = [each for each in cell["outputs"] if each.get("output_type") == "error"]
+        name, value = (errors[-1]["ename"], errors[-1]["evalue"]) if errors else (error.ename, error.evalue)
+        self._speech.line("Cell %d failed: %s" % (number, _first_line("%s: %s" % (name, value))))
         if error.ename == _NO_INPUT:
             self._speech.line("A run has no keyboard. Give the value as a parameter: -p NAME=VALUE")
             return 1
-        traces = [each["traceback"] for each in cell["outputs"] if each.get("output_type") == "error"]
-        self._speech.line(_COLOUR.sub("", "\n".join(traces[-1])) if traces else _first_line(str(error.evalue)))
+        self._speech.line(_COLOUR.sub("", "\n".join(errors[-1]["traceback"])) if errors else "")
         return 1
 
     def _exited(self, number: int, value: str) -> int:

@@ -207,11 +207,17 @@ class _Search:
             place += ["-t", submission.target]
         typed = os.path.relpath(submission.script_name, submission.folder or ".")
         command = submission.command or (typed, *submission.arguments)
-        words = ("holdfast", "submit", *place, *self._before(), *more, *command)
+        words = ("holdfast", "submit", *place, *self._before(more[0]), *more, *command)
         return " ".join(pasted(each) for each in words)
 
-    def _before(self) -> Iterator[str]:
-        """What the run had of ignored files: without it, the next one would miss those."""
+    def _before(self, option: str) -> Iterator[str]:
+        """What the run had beside what ships: the next one would miss it. `option` is given anew."""
+        submission = self._run.submission
+        if submission.earlier is not None and option != "--from":
+            path = f":{submission.earlier.path}" if submission.earlier.path else ""
+            yield from ("--from", f"{submission.earlier.run_id}{path}")
+        for each in submission.data:
+            yield from ("--data", f"{each.source}:{each.target}")
         try:
             globs = self._folders.configuration(self._run.run_id)["run_configuration"]["include"]
             for glob in globs:

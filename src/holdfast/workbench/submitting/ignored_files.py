@@ -3,11 +3,8 @@ in a project; on a terminal the user says whether it ships."""
 
 from __future__ import annotations
 
-import itertools
-import os
 from collections.abc import Generator, Iterator, Sequence
 
-from holdfast.errors import UsageError
 from holdfast.frozen import replace
 from holdfast.project.include_wishes import as_typed, checked_include
 from holdfast.shown_text import pasted
@@ -17,31 +14,16 @@ from holdfast.snapshots.include_globs import Include
 from holdfast.snapshots.take import Snapshot
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.named_file import is_script
 from holdfast.workbench.submitting.run_plan import Intent
-from holdfast.workbench.submitting.submit_request import SubmitRequest
 
 NOT_NOW, ALWAYS, NEVER = "no", "yes, with all runs of this project", "no, and never ask here again"
 
 
 def included(intent: Intent) -> Include:
     """What the command line, the run configuration and an earlier answer name."""
-    _refuse_expanded(intent.request)
     typed = tuple(checked_include(each, intent.job.folder) for each in intent.request.include)
     agreed = () if intent.request.prepare_only else read_answers(intent.project.state_directory).shipped
     return Include(typed, intent.configuration.run.include, agreed)
-
-
-def _refuse_expanded(request: SubmitRequest) -> None:
-    """`--include data/* train.py`: the shell makes the second file of `data/` the script, and all others arguments."""
-    folder = os.path.dirname(request.include[-1]) if request.include else ""
-    words = (request.script or "", *request.arguments)
-    rest = list(itertools.dropwhile(lambda word: os.path.dirname(word) == folder, words))
-    if folder and len(rest) < len(words) and rest and is_script(rest[0]):
-        raise UsageError(
-            "The shell put the names of files in the place of the glob after --include.",
-            f"Quote it: holdfast submit --include {pasted(f'{folder}/*')} {pasted(rest[0])}",
-        )
 
 
 def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[events.Event, None, tuple[str, ...]]:
@@ -51,8 +33,11 @@ def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[eve
     if answers.is_quiet:
         return ()
     ignored = find_ignored(project.root, snapshot.paths, answers.named)
-    if not ignored.groups:
+    targets = [f"{each.target}/" for each in intent.configuration.run.data]
+    groups = [each for each in ignored.groups if not any(f"{each.folder}/".startswith(target) for target in targets)]
+    if not groups:
         return ()
+    ignored = replace(ignored, groups=tuple(groups))
     entries = {entry for each in ignored.groups for entry in each.entries}
     answers = replace(answers, named=answers.named | entries)
     small = [each for each in ignored.groups if not each.is_large]

@@ -14,6 +14,7 @@ from holdfast.project.folder import Project
 from holdfast.project.packages_wish import PROGRAMS
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.expanded_glob import refuse_expanded
 from holdfast.workbench.submitting.named_file import PYTHONS, CommandFolder, NamedFile, find_file, has_file, is_script
 from holdfast.workbench.submitting.submit_request import CommandWishes, SubmitRequest
 
@@ -64,6 +65,7 @@ def find_job(project: Project, request: SubmitRequest, configuration: Configurat
 
 
 def _find(project: Project, request: SubmitRequest, configuration: Configuration, context: Context) -> Job:
+    refuse_expanded(request)
     vector = configuration.run.argument_vector
     if request.script is None:
         if vector and vector[0] == FILE and request.arguments:
