@@ -91,7 +91,10 @@ def _fetch(far: FarBox, place: Place, what: str) -> float:
     took = children.seconds(place, ["holdfast", "logs", "-f", "-r", run_id])
     arrived = place.project / ".holdfast" / "runs" / run_id / "outputs"
     _require_same(far.box.account.home / what, arrived)
-    for folder in (arrived, next(far.box.home.glob("runs/*")) / run_id / "work" / "outputs"):
+    for folder in (
+        arrived,
+        next(far.box.home.glob("runs/*")) / run_id / "work/above/above/above" / place.project.name / "outputs",
+    ):
         shutil.rmtree(folder)
     return took
 

@@ -85,7 +85,10 @@ def _fetch(far: FarBox, place: Place) -> float:
     took = children.seconds(place, ["holdfast", "logs", "-f", "-r", run_id])
     arrived = place.project / ".holdfast" / "runs" / run_id / "files"
     _require_same(far.box.account.home / _FOLDER, arrived / _FOLDER)
-    for folder in (arrived, next(far.box.home.glob("runs/*")) / run_id / "work" / _FOLDER):
+    for folder in (
+        arrived,
+        next(far.box.home.glob("runs/*")) / run_id / "work/above/above/above" / place.project.name / _FOLDER,
+    ):
         shutil.rmtree(folder)
     return took
 

@@ -80,7 +80,7 @@ class UnknownName(UsageError):
             lines.append(f"Did you mean `{one_line(guess)}`?")
         if self.valid:
             shown = ", ".join(map(one_line, self.valid[:20])) + (" …" if len(self.valid) > 20 else "")
-            lines.append(f"There is: {shown}")
+            lines.append(f"Available: {shown}")
         if hint:
             lines.append(hint)
         where = f" in {place}" if place else ""

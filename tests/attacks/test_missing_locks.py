@@ -161,7 +161,7 @@ def test_an_emptied_folder_is_left_alone_and_told_of_as_lost(bench):
 def test_files_of_a_run_are_kept_young_and_those_of_its_script_keep_their_times(bench):
     run_id, folder, go = begin(bench)
     old = 1_000_000_000
-    script = folder / "work" / "t.py"
+    script = bench.there(run_id) / "t.py"
     ours = [folder / name for name in ("plan.json", "lock", "journal.jsonl", "metrics")]
     for path in [*ours, script, folder / "driver_log"]:
         os.utime(path, (old, old))

@@ -177,7 +177,7 @@ def _target(fields: Fields, folders: ConfigurationFolders) -> str:
         fields.error("Target", "missing", f"Write `Target: {valid[0] if len(valid) == 1 else BUILTIN}`.")
     elif written is not None:
         guess = nearest(written, valid)
-        remedy = f"Write `Target: {guess}`." if guess else f"There is: {', '.join(valid)}."
+        remedy = f"Write `Target: {guess}`." if guess else f"Available: {', '.join(valid)}."
         attach = "" if guess else f" To add one: `holdfast computetarget attach … --name {pasted(written)}`."
         fields.error("Target", f"there is no compute target `{written}`", remedy + attach)
     return written or BUILTIN

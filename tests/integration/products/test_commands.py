@@ -81,7 +81,7 @@ def test_a_script_imports_the_projects_packages_from_any_folder_and_hides_nothin
     bench.write("src/inner/__init__.py", "NAME = 'inner'\n")
     bench.write("random.py", "raise SystemExit('hidden')\n")
     bench.write("tools/deep/train.py", "import random, mylib\nprint(mylib.NAME, random.__name__)\n")
-    bench.write("tools/run.sh", "#!/bin/sh\npython deep/train.py\n")
+    bench.write("tools/run.sh", "#!/bin/sh\npython3 deep/train.py\n")
     assert bench.submit("tools/deep/train.py").out == "inner random\n"
     bench.write("aml_config/README", "")
     assert bench.command("submit", "run.sh", cwd=bench.root / "tools").out == "inner random\n"

@@ -95,7 +95,7 @@ def test_an_unknown_command_names_the_nearest(run, capsys):
     assert "Did you mean `experiment`?" in capsys.readouterr().err
     code, _, error = run(lambda: None, "history", "doo")
     assert code == ExitCode.USAGE
-    assert error == "error: There is no `holdfast history` command `doo`.\n  Did you mean `do`?\n  There is: do\n"
+    assert error == "error: There is no `holdfast history` command `doo`.\n  Did you mean `do`?\n  Available: do\n"
 
 
 @pytest.mark.parametrize(

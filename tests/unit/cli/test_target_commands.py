@@ -67,7 +67,7 @@ def test_a_target_that_is_not_there_gets_the_nearest_and_all_there_are(command, 
     assert done.err.splitlines()[:3] == [
         "error: There is no compute target `gpu`.",
         "  Did you mean `gpu1`?",
-        "  There is: bench, gpu1, local",
+        "  Available: bench, gpu1, local",
     ]
     assert "attach local" not in done.err
 

@@ -8,7 +8,6 @@ from holdfast.farside.machine.driver_states import NO_DRIVER
 
 Numbers = Tuple[int, ...]
 
-
 RUNS, NO_CODE, PTX_TOO_NEW, UNKNOWN = "runs", "no-code", "ptx-too-new", "unknown"
 _MINIMUM: Dict[Numbers, str] = {
     (8, 0): "375.26",
