@@ -55,7 +55,7 @@ def test_a_full_project_disk_refuses_the_submit_and_leaves_no_half_record(bench,
 def test_a_full_host_refuses_the_start_and_the_record_says_so(bench, target, small_disk):
     bench.write("t.py", "print(1)")
     bench.submit("t.py")
-    small_disk(bench.home, 2500)
+    small_disk(bench.home, 4000)
     if target == "local":
         bench.run("project", "trust", "--yes")  # what the home knew of the project is below the disk
     bench.write("u.py", "print(2)")
@@ -70,7 +70,7 @@ def test_a_full_host_refuses_the_start_and_the_record_says_so(bench, target, sma
 
 def test_a_host_disk_that_fills_up_during_the_run_holds_the_output_back_and_loses_nothing(bench, target, small_disk):
     bench.home.mkdir(parents=True, exist_ok=True)
-    small_disk(bench.home, 2500)
+    small_disk(bench.home, 4000)
     bench.write(
         "t.py",
         """
@@ -101,7 +101,7 @@ def _is_waiting(bench, run_id: str) -> bool:
 
 def test_a_script_that_fills_the_disk_itself_still_gets_its_end_recorded(bench, target, small_disk):
     bench.home.mkdir(parents=True, exist_ok=True)
-    small_disk(bench.home, 2500)
+    small_disk(bench.home, 4000)
     bench.write("t.py", "f = open('big', 'wb', buffering=0)\nwhile True:\n    f.write(b'x' * 4096)\n")
     run_id = bench.start("t.py")
     ended = bench.event(run_id, "ended")
