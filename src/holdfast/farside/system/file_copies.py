@@ -3,7 +3,7 @@
 import errno
 import os
 import threading
-from typing import Callable, List
+from typing import Any, Callable, List
 
 from holdfast.farside.system.files import reflink
 
@@ -14,6 +14,10 @@ _LARGE, _BLOCK = 64 << 20, 1 << 20
 _CANNOT = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
 """What a kernel or a disk answers that cannot copy by itself."""
 
+_COPY_FILE_RANGE = getattr(os, "copy_file_range", None)  # type: Any
+_PREADV = getattr(os, "preadv", None)  # type: Any
+"""None before Python 3.8 and 3.7."""
+
 Beat = Callable[[], None]
 
 
@@ -23,9 +27,7 @@ class Copier:
     def __init__(self, beat: Beat = lambda: None) -> None:
         self._beat = beat
         self._clones = True
-        self._steps = (
-            [_by_range, _by_sendfile, _by_hand] if hasattr(os, "copy_file_range") else [_by_sendfile, _by_hand]
-        )
+        self._steps = [_by_range, _by_sendfile, _by_hand] if _COPY_FILE_RANGE else [_by_sendfile, _by_hand]
 
     def copy(self, reader: int, writer: int) -> None:
         """The whole of `reader` into the empty file `writer`. They share blocks where the disk can do that; else it is
@@ -36,7 +38,7 @@ class Copier:
             self._clones = reflink(reader, writer)
             if self._clones:
                 return
-        if size >= _LARGE and hasattr(os, "preadv"):  # Python 3.7
+        if size >= _LARGE and _PREADV:
             _by_two(reader, writer, self._beat)
             return
         done = 0
@@ -58,7 +60,7 @@ class Copier:
 
 
 def _by_range(reader: int, writer: int, done: int) -> int:
-    return os.copy_file_range(reader, writer, _PIECE, done, done)
+    return int(_COPY_FILE_RANGE(reader, writer, _PIECE, done, done))
 
 
 def _by_sendfile(reader: int, writer: int, done: int) -> int:
@@ -105,7 +107,7 @@ def _fill(reader: int, block: memoryview, place: int) -> int:
     """A network's disk may give less than it has at once."""
     count = 0
     while count < len(block):
-        more = os.preadv(reader, [block[count:]], place + count)
+        more = _PREADV(reader, [block[count:]], place + count)
         if not more:
             break
         count += more
