@@ -96,28 +96,6 @@ def test_whatever_the_kernel_can_do_a_copy_is_whole(tmp_path, monkeypatch, lacks
         assert (tmp_path / name).read_bytes() == data
 
 
-@pytest.mark.parametrize("size", [0, 1, 5, 8, 9, 16, 17, 1000])
-def test_a_large_file_is_copied_by_two_whole_and_a_stop_ends_both(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(file_copies, "reflink", lambda reader, writer: False)
-    for name, value in (("_LARGE", 1), ("_BLOCK", 8), ("_PIECE", 64)):
-        monkeypatch.setattr(file_copies, name, value)
-    data = os.urandom(size)
-    (tmp_path / "a").write_bytes(data)
-    with (tmp_path / "a").open("rb") as reader, (tmp_path / "b").open("wb") as writer:
-        Copier().copy(reader.fileno(), writer.fileno())
-    assert (tmp_path / "b").read_bytes() == data
-    if size < 64:
-        return
-    beats = iter([None, None])
-
-    def stop():
-        if next(beats, 1) == 1:
-            raise InterruptedError("canceled")
-
-    with (tmp_path / "a").open("rb") as source, (tmp_path / "c").open("wb") as target, pytest.raises(InterruptedError):
-        Copier(stop).copy(source.fileno(), target.fileno())
-
-
 def cannot(*arguments):
     raise OSError(22, "Invalid argument")
 
