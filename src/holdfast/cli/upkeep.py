@@ -13,10 +13,12 @@ from holdfast.cli.options import DURATION, SIZE, address_option, ignored_target,
 from holdfast.cli.output_format import CliCommand
 from holdfast.cli.screen import READ, Screen, working
 from holdfast.errors import ExitCode, HostError, UsageError
+from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import replace
 from holdfast.history.run_folder import RunFolders
 from holdfast.presenting.cleaning_page import cleaning_lines
 from holdfast.project.folder import Project
+from holdfast.project.provenance import STATE_FOLDER
 from holdfast.project.quantities import format_size
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
@@ -98,7 +100,7 @@ def clean_command(
         clean.CleanLimits(older_than, keep),
     )
     project = any_project(context)
-    if all_projects or address is not None or (not runs and not (project.id or not project.is_bare)):
+    if all_projects or address is not None or (not runs and _is_outside(project, context)):
         return _clean_anywhere(project, wanted, address, sure, context)
     if environments and everything and not sure and not _is_sure(target):
         return ExitCode.DECLINED
@@ -106,6 +108,15 @@ def clean_command(
     if kept and terminal.can_ask() and terminal.agreed(_what_is_lost(len(kept)), "", "Kept."):
         _tell(clean.clean(project, clean.Rubbish(tuple(kept), target, discard=True), context))
     return 0
+
+
+def _is_outside(project: Project, context: Context) -> bool:
+    """Whether the command was typed in no project. Raises ProjectError for one whose own folder is not to be used."""
+    if project.id or not project.is_bare:
+        return False
+    if real_path(project.root / STATE_FOLDER) != real_path(context.home):
+        _ = project.state_directory
+    return True
 
 
 def _clean_anywhere(project: Project, wanted: clean.Rubbish, address: str | None, sure: bool, context: Context) -> int:

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from typing import Callable
+from typing import Any, Callable
 
 from holdfast.farside.system.files import reflink
 
@@ -10,6 +10,9 @@ _PIECE = 64 << 20
 """Bytes after which `beat` is called."""
 _CANNOT = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
 """What a kernel or a disk answers that cannot copy by itself."""
+
+_COPY_FILE_RANGE: Any = getattr(os, "copy_file_range", None)
+"""None before Python 3.8."""
 
 _Step = Callable[[int, int, int], int]
 
@@ -20,9 +23,7 @@ class Copier:
     def __init__(self, beat: Callable[[], None] = lambda: None) -> None:
         self._beat = beat
         self._clones = True
-        self._steps = (
-            [_by_range, _by_sendfile, _by_hand] if hasattr(os, "copy_file_range") else [_by_sendfile, _by_hand]
-        )
+        self._steps = [_by_range, _by_sendfile, _by_hand] if _COPY_FILE_RANGE else [_by_sendfile, _by_hand]
 
     def copy(self, reader: int, writer: int) -> None:
         """The whole of `reader` into the empty file `writer`. They share blocks where the disk can do that; else the
@@ -52,7 +53,7 @@ class Copier:
 
 
 def _by_range(reader: int, writer: int, done: int) -> int:
-    return os.copy_file_range(reader, writer, _PIECE, done, done)
+    return int(_COPY_FILE_RANGE(reader, writer, _PIECE, done, done))
 
 
 def _by_sendfile(reader: int, writer: int, done: int) -> int:
