@@ -5,19 +5,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator
 
 from holdfast.errors import ProjectError
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, field
+from holdfast.project.include_wishes import SPECIAL
 from holdfast.shown_text import pasted
 from holdfast.snapshots.file_kinds import CACHES, is_secret
 from holdfast.snapshots.patterns import Pattern, RuleSet, parse_rules
 from holdfast.snapshots.walk import MARK_OF_A_VIRTUAL_ENVIRONMENT, kept
 from holdfast.snapshots.warnings import SnapshotWarning, secret_kept_back
 
-_SPECIAL = re.compile(r"[*?\[\\]")
 _NEVER = (".git", ".holdfast")
 
 
@@ -125,7 +124,7 @@ class _Search:
         start = ""
         for part in parts[:-1] if self._is_anchored else ():
             below = f"{start}/{part}" if start else part
-            if _SPECIAL.search(part) or not os.path.isdir(f"{self._root}/{below}"):
+            if SPECIAL.search(part) or not os.path.isdir(f"{self._root}/{below}"):
                 break
             if os.path.islink(f"{self._root}/{below}"):
                 self._take(below)

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.cli.main import command_tree, main
 from holdfast.cli.options import artifact_names, run_names, runconfig_names, target_names, target_types, template_names
+from holdfast.project.gpu_wishes import WISHES
 from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.projects import own_state
 
@@ -130,8 +131,9 @@ def _commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Co
 
 
 def _unheard(command: click.Command) -> set[str]:
-    """Options that neither the command's function nor a decorator around it has a parameter for."""
-    left = {each.name or "" for each in command.params if each.expose_value}
+    """Options that neither the command's function nor a decorator around it has a parameter for. `gpu_options` takes
+    its own by their names."""
+    left = {each.name or "" for each in command.params if each.expose_value} - {each.name for each in WISHES}
     function: Any = command.callback
     while function is not None:
         left -= set(inspect.signature(function, follow_wrapped=False).parameters)

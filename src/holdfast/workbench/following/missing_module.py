@@ -15,6 +15,7 @@ from holdfast.frozen import dataclass
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
 from holdfast.project.packages_wish import PROGRAMS, SETUP_FILES, split_parts
+from holdfast.project.requirement_lines import normalised
 from holdfast.project.runconfig import CONDA_FILE
 from holdfast.shown_text import pasted
 
@@ -190,9 +191,9 @@ def _installed(module: str, run: Run) -> str:
     """Where the package is there, and only the part is not."""
     if "." not in module:
         return ""
-    versions = {_plain(name): version for name, _, version in (each.partition("==") for each in run.packages)}
+    versions = {normalised(name): version for name, _, version in (each.partition("==") for each in run.packages)}
     package = package_of(module.split(".")[0])
-    version = versions.get(_plain(package))
+    version = versions.get(normalised(package))
     if version is None:
         return ""
     return (
@@ -243,7 +244,7 @@ def _to_add(root: Path, recorded: _Recorded, module: str, run: Run) -> str:
     package = package_of(module)
     if not package:
         return f"No package on the index brings `{module}`: its own page says how to install it."
-    same = _plain(package) == _plain(module.split(".")[0])
+    same = normalised(package) == normalised(module.split(".")[0])
     brings = f"there is no `{module}`" if same else f"there is no `{module}`, which the package {package} brings"
     if run.environment is None:
         whose = "the image" if run.image is not None else "your own Python"
@@ -290,10 +291,6 @@ def _extra_with(root: Path, file: str, package: str) -> str:
         return ""
     from holdfast.project.pyproject import extras_in
 
-    wanted = _plain(re.split(r"[<=]", package)[0])
+    wanted = normalised(re.split(r"[<=]", package)[0])
     every = extras_in(root, posixpath.join(posixpath.dirname(file), "pyproject.toml"))
     return next((name for name, names in every.items() if wanted in names), "")
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()

@@ -64,7 +64,8 @@ def survey(machine: Machine, context: Context) -> list[ProjectThere]:
         left = every
         for project in (each for each in at_home if each.id == project_id):  # copies of a project share its id
             ours = _ours(project, left)
-            left = [run for run in left if run.run_id not in ours]
+            taken = frozenset(ours)
+            left = [run for run in left if run.run_id not in taken]
             found += [ProjectThere(project_id, project.name, project, ours, ())] if ours else []
         strangers = tuple(run.run_id for run in left)
         found += [ProjectThere(project_id, names.get(project_id, ""), None, (), strangers)] if strangers else []

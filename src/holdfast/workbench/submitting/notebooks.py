@@ -14,7 +14,8 @@ from typing import Any
 from holdfast.errors import ProjectError, UsageError
 from holdfast.frozen import dataclass, replace
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
-from holdfast.regular_files import NotJson, read_json, read_regular
+from holdfast.project.requirement_lines import normalised
+from holdfast.regular_files import NotJson, read_json, text_if_there
 from holdfast.shown_text import one_line, pasted
 
 SUFFIX = ".ipynb"
@@ -186,7 +187,7 @@ def with_packages(spec: EnvironmentSpec, notebook: str, root: Path) -> Environme
     missing = tuple(name for name in PACKAGES if name not in named)
     if not spec.lock_file and not spec.locked and not any("--hash=" in text for text in texts):
         return replace(spec, pip=(*spec.pip, *(Requirement(name, 1, notebook) for name in missing)))
-    locked = _text(root / spec.lock_file) if spec.lock_file else spec.locked
+    locked = text_if_there(root / spec.lock_file, _LARGEST) if spec.lock_file else spec.locked
     lacking = [name for name in missing if not re.search(rf'^(name = ")?{name}("|\b)', locked, re.MULTILINE)]
     if lacking:
         add = f"Add them: uv add {' '.join(PACKAGES)}"
@@ -200,11 +201,4 @@ def with_packages(spec: EnvironmentSpec, notebook: str, root: Path) -> Environme
 def _name(requirement: str) -> str:
     """Of `ipykernel[extra]>=6` and `conda-forge::ipykernel=6`."""
     found = re.match(r"(?:[\w.-]+::)?([\w.-]+)", requirement.strip())
-    return found[1].lower().replace("_", "-") if found else ""
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path, _LARGEST).decode("utf-8", "replace")
-    except OSError:
-        return ""
+    return normalised(found[1]) if found else ""
