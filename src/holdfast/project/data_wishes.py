@@ -39,15 +39,15 @@ def parse_data(text: str) -> DataWish:
     """`SOURCE:TARGET`, or `NAME:SOURCE:TARGET` of what lies on a compute target's machine. Raises UsageError."""
     source, has_target, typed = text.rpartition(":")
     if not has_target or not source or not typed or "\0" in text:
-        raise UsageError(f"`{text}` does not say what lies where.", f"Write SOURCE:TARGET, as {EXAMPLE}")
+        raise UsageError(f"`{text}` is not SOURCE:TARGET.", f"Write SOURCE:TARGET, such as {EXAMPLE}")
     target = typed.replace("\\", "/").rstrip("/")
     while target.startswith("./"):
         target = target[2:]
     parts = target.split("/")
     if any(part in ("", ".", "..") for part in parts) or not target.isprintable() or re.match("[A-Za-z]:", target):
-        raise UsageError(f"`{typed}` is no place in the project.", f"Name one from the project's top: {EXAMPLE}")
+        raise UsageError(f"`{typed}` is not a path in the project.", f"Name one from the project's top: {EXAMPLE}")
     if reserved_path([target]) is not None or parts[0] == OUTPUTS:
-        raise UsageError(f"`{typed}` is kept for something else.", f"Choose another place: {EXAMPLE}")
+        raise UsageError(f"`{typed}` is reserved.", f"Choose another place: {EXAMPLE}")
     there = re.fullmatch(_THERE, source, re.DOTALL)
     if there is not None and not (os.name == "nt" and len(there[1]) == 1):
         return DataWish(there[2].rstrip("/") or "/", target, there[1])

@@ -76,8 +76,8 @@ def included(root: str, globs: Iterable[str], may_name_secrets: bool = False) ->
 
 
 def _idle_line(glob: str) -> SnapshotWarning:
-    remedy = "Check its spelling in the run configuration. `*` stays within a folder; `**/` reaches into all below."
-    return SnapshotWarning("", f"`Include: {glob}` takes in no file here.", remedy)
+    remedy = "Check its spelling in the run configuration. `*` stays within a folder; `**/` reaches all folders below."
+    return SnapshotWarning("", f"`Include: {glob}` matches no file here.", remedy)
 
 
 def _idle_glob(root: str, glob: str) -> ProjectError:
@@ -85,12 +85,12 @@ def _idle_glob(root: str, glob: str) -> ProjectError:
     target = real_path(f"{root}/{plain}")
     if os.path.islink(f"{root}/{plain}"):
         return ProjectError(
-            f"`{plain}` is a link to a folder, and what lies behind it does not ship.",
+            f"`{plain}` is a link to a folder, so its files do not ship.",
             f"To send that: --data {pasted(f'{target}:{plain}')}",
         )
     return ProjectError(
         f"No file matches `--include {pasted(glob)}`.",
-        "Quote the glob, so that the shell leaves it as it is, and check its spelling.",
+        "Check its spelling, and quote it so that the shell does not expand it.",
     )
 
 

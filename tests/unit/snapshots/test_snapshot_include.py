@@ -76,7 +76,7 @@ def test_amlignore_is_stronger_than_an_answer_and_weaker_than_what_is_typed(proj
 
 def test_a_glob_of_the_configuration_that_takes_in_nothing_is_a_warning(project_with_data):
     listing = begin_listing(project_with_data, include=Include(written=("dta/",), agreed=("gone/",))).finish()
-    assert [each.message for each in listing.warnings] == ["`Include: dta/` takes in no file here."]
+    assert [each.message for each in listing.warnings] == ["`Include: dta/` matches no file here."]
 
 
 def test_a_link_ships_as_a_link_and_nothing_behind_it(project_with_data, tmp_path):

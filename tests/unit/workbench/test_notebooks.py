@@ -97,7 +97,7 @@ def test_what_is_about_commands_is_refused_for_a_notebook(tmp_path, how, name):
 
 
 def test_parameters_of_a_script_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="-p sets parameters of a notebook"):
+    with pytest.raises(UsageError, match="-p sets parameters of notebooks"):
         submitted(tmp_path, "print(1)", name="t.py", how=CommandWishes(parameters=("a=1",)))
 
 

@@ -35,7 +35,7 @@ def with_data(
             continue
         place = place_of(wish, project, context)
         if not os.path.exists(place):
-            raise ProjectError(f"The data `{wish.source}` is not there.", "Correct the path, or download it first.")
+            raise ProjectError(f"There is no data at `{wish.source}`.", "Correct the path, or download it first.")
         is_own = wish in from_here or os.path.isabs(configuration.run.file or "")  # the account's file is the user's
         if not is_own and _is_private(place, project, context):
             raise ProjectError(

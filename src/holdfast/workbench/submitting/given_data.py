@@ -56,7 +56,7 @@ def send_data(connection: Connection, data: tuple[SentData, ...]) -> Iterator[ev
                 raise
         else:
             continue
-        yield events.Noted(f"Sending {name}, {_amount(contents.files, contents.size)}; once for this machine.")
+        yield events.Noted(f"Sending {name}, {_amount(contents.files, contents.size)}, once for this machine.")
         yield from send_contents(connection, contents)
         far.data_keep(contents.digest, name)
 

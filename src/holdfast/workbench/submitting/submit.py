@@ -105,7 +105,7 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
     target = intent.configuration.target
     hidden = intent.project.configuration_folders.hidden(target.name, TARGET_SUFFIX)
     if hidden is not None:
-        yield events.Noted(f"The target `{target.name}` is this project's, in {target.file}, not yours in {hidden}.")
+        yield events.Noted(f"Using this project's target `{target.name}` ({target.file}), not yours ({hidden}).")
     yield from (events.Warned(each) for each in intent.job.cautions)
     yield from (events.Noted(each) for each in intent.job.notes)
     yield from _packages_news(intent)
