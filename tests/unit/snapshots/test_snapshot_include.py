@@ -58,7 +58,7 @@ def test_a_glob_takes_in_files_that_a_rule_leaves_out(project_with_data, glob, p
 def test_a_typed_glob_that_takes_in_nothing_is_an_error(project_with_data, glob):
     with pytest.raises(ProjectError, match="No file matches") as raised:
         added(project_with_data, glob)
-    assert "Quote the glob" in raised.value.hint
+    assert "quote it" in raised.value.hint
 
 
 def test_a_secret_ships_only_if_a_typed_glob_names_it(project_with_data):

@@ -130,7 +130,8 @@ class _Search:
             return f"The project has {shown(other)}, not {shown(path)}: upper and lower case differ on that machine."
         if self._is_tracked(path):
             here = os.path.relpath(path, self._run.submission.folder or ".")
-            return f"Git tracks {shown(path)}, but it is deleted here, so it did not ship.\nRestore it: git restore {pasted(here)}"
+            why = f"Git tracks {shown(path)}, but it is deleted here, so it did not ship."
+            return f"{why}\nRestore it: git restore {pasted(here)}"
         folder = os.path.dirname(path)
         if folder and os.path.isdir(self._root / folder) and folder not in self._shipped_folders:
             return self._empty(folder)
