@@ -42,6 +42,14 @@ def read_regular(path: Path | str, most: int, follows_link: bool = True) -> byte
     return data
 
 
+def text_if_there(path: Path | str, most: int) -> str:
+    """The file as text, whatever bytes it has; empty where `read_regular` raises."""
+    try:
+        return read_regular(path, most).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
+
 def open_regular(path: Path | str, flags: int = os.O_RDONLY, follows_link: bool = True, mode: int = 0o666) -> int:
     """A descriptor of a regular file; the same holds for links and for what is no file. `mode`: of one that is made."""
     if not follows_link and os.path.islink(path):  # Windows has no O_NOFOLLOW

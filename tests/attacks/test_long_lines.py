@@ -108,7 +108,7 @@ READERS: dict[str, Callable[[], object]] = {
     "parameters in a variable": lambda: settings.secrets_in({"UV_INDEX": grown("://", "?sig")}),
     "what a shell says": lambda: ssh_errors._misses_python(grown("", "python3 a")),
     "a setup file": lambda: [
-        own_package._NAME_IN_PROGRAM.search(grown("", each)) for each in ("name", "name ", "name = ")
+        re.search(own_package._NAME_IN_PROGRAM, grown("", each)) for each in ("name", "name ", "name = ")
     ],
     "sections": lambda: [own_package._declared(grown("", each), ("x",)) for each in ("[a]\n", "[", "name=", "name \n")],
     "what a library says": lambda: named_paths(grown("cannot ", "a/'")),

@@ -106,8 +106,8 @@ def attach_command(
     TYPE is one of local, docker, remote, remotedocker, cluster. `remote` is any Linux machine with sshd and python3 3.6
     or newer; `remotedocker` the same, with Docker, and scripts run in containers there; `docker` (or `localdocker`) is
     Docker on this machine. Looks at the machine first, tries a container, with its GPUs if it has some, and writes
-    aml_config/NAME.compute and NAME.runconfig only when runs will work there. With `--user` both go to your own folder
-    of settings instead, and every project sees the target; one of a project's own that has the same name comes first.
+    aml_config/NAME.compute and NAME.runconfig only when runs will work there. With `--user` both go to your own
+    settings folder, and every project sees the target. A project's own target of the same name comes first.
 
     It gets in as `ssh` does: your keys, agent, ~/.ssh/config and jump hosts. Where those do not suffice it asks for the
     password once, puts a key of its own there, and forgets the password.
@@ -175,7 +175,9 @@ def show_command(name: str, output: Output) -> None:
     help="Remove everything of Holdfast's from the machine too. Other projects and laptops that use the account lose "
     "their runs there.",
 )
-@click.option("--user", "of_account", is_flag=True, help="Your own target, where one of the project has its name.")
+@click.option(
+    "--user", "of_account", is_flag=True, help="Detach your own target, even if the project has one of that name."
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before a purge.")
 def detach_command(name: str, force: bool, purge: bool, of_account: bool, yes: bool) -> int:
     """Remove NAME.compute, and NAME.runconfig if it points there; past runs stay in the history.

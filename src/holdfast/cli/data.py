@@ -34,7 +34,7 @@ def list_command(target: str | None, address: str | None, output: Output) -> Non
         found = data_inventory.list_data(host)
     if not found and output.query is None and output.chosen_format() == "table":
         terminal.notice(f"No data is kept on {host.name}.")
-        terminal.hint("To send some for a run: holdfast submit --data SOURCE:TARGET …")
+        terminal.hint("To send some: holdfast submit --data SOURCE:TARGET …")
         return
     now = current_context().now()
     output.show([_as_dict(each) for each in found], _columns(now))

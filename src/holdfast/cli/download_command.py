@@ -57,7 +57,7 @@ def download_command(
 
     PATH is a file, a folder (outputs/plots/), a glob ("*.pkl"), or `.` for everything, also what only the run's machine
     has. Without PATH, it is what is at home. In the project's top, `-d .` puts files where a run by hand would. What
-    the run wrote beside the project leaves DIR only there, if PATH names it: ../logs. Else it is DIR/above/1/logs.
+    the run wrote to ../logs goes to DIR/above/1/logs, or to ../logs if DIR is the project's top and PATH names it.
     """
     if run is None and not words:
         raise UsageError("Say which run.", "holdfast history download RUN, or `last` for the newest.")

@@ -109,10 +109,13 @@ def _place_of(run: str, project: Project, context: Context) -> str:
     """The remedy where another project of this account has a run of this name; empty for none."""
     from holdfast.project.known_projects import known_projects
 
-    for each in known_projects(context.home):
+    others: list[Project] = []
+    with contextlib.suppress(HoldfastError):  # records that are not to be believed: the run is unknown all the same
+        others = [each for each in known_projects(context.home) if each.root != project.root and run != "last"]
+    for each in others:
         with contextlib.suppress(HoldfastError):
-            if each.root != project.root and run != "last" and RunFolders(each.state_directory).resolve(run):
-                return f"It is a run of the project {each.root}; add --project {pasted(str(each.root))}"
+            if RunFolders(each.state_directory).resolve(run):
+                return f"It is a run of another project. Add: --project {pasted(str(each.root))}"
     return ""
 
 

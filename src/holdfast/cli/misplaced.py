@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -20,7 +19,7 @@ from holdfast.project.configuration import load_configuration
 from holdfast.project.configuration_folders import ConfigurationFolders
 from holdfast.project.folder import Project
 from holdfast.project.packages_wish import NONE, PackagesWish
-from holdfast.regular_files import read_regular
+from holdfast.regular_files import text_if_there
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.job import Job, find_job
 from holdfast.workbench.submitting.submit_request import SubmitRequest
@@ -84,7 +83,7 @@ def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -
     begin = begin_of_command(typed) or 0
     before, command, arguments = typed[:begin], typed[begin:first], typed[first:]
     found = list(_misplaced(arguments, options, project.configuration_folders))
-    text = _text_of(project.root / job.script)
+    text = text_if_there(project.root / job.script, _LARGEST_SCRIPT)
     found = [each for each in found if not _knows(text, each.name)]
     if not found:
         return
@@ -142,13 +141,6 @@ def _job(project: Project, request: SubmitRequest, context: Context) -> Job | No
         return find_job(project, request, configuration, context)
     except HoldfastError:
         return None
-
-
-def _text_of(script: Path) -> str:
-    try:
-        return read_regular(script, _LARGEST_SCRIPT).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _knows(text: str, name: str) -> bool:

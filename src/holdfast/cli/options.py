@@ -157,7 +157,7 @@ def configuration_options(packages: str = "File of packages") -> Decorator:
 
 _environment_target = target_option("Compute target whose machine is meant. [default: this machine]")
 address_option = click.option(
-    "--address", metavar="[USER@]HOST[:PORT]", help="The machine, by its address: no target is needed."
+    "--address", metavar="[USER@]HOST[:PORT]", help="The machine's address, instead of a compute target."
 )
 
 

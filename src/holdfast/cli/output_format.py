@@ -159,7 +159,7 @@ def _project_option() -> click.Parameter:
         expose_value=False,
         is_eager=True,
         callback=_note_project,
-        help="Take this folder for the project, instead of the one around the current folder.",
+        help="Use this folder as the project, instead of the one around the current folder.",
     )
 
 

@@ -141,7 +141,7 @@ def list_targets_command(output: Output) -> None:
     """List the compute targets; a file with problems is named, with them.
 
     The project's own are in aml_config. Yours, for all projects, are in your folder of settings, and are listed by the
-    whole path. Where both have one of a name, the project's is used and `hides` has the path of yours.
+    whole path. If both have one of the same name, the project's is used, and `hides` has the path of yours.
     """
     rows, context = [], current_context()
     for each in list_targets(any_project(context)):

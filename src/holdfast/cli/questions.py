@@ -38,6 +38,7 @@ def choose(question: str, answers: Sequence[str]) -> str | None:
             return None
         if answer in answers or answer in numbers:
             return numbers.get(answer, answer)
+        terminal.notice(f"Type a number from 1 to {len(answers)}.")
 
 
 def ask(question: SshQuestion) -> str | None:

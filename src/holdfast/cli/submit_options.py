@@ -63,10 +63,10 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "extras",
         multiple=True,
         metavar="NAME",
-        help="Also this extra of the project's packages; may be repeated. The same as -d 'pyproject.toml[NAME]'.",
+        help="Add this extra of the project; may be repeated. The same as -d 'pyproject.toml[NAME]'.",
     )
     group = click.option(
-        "--group", "groups", multiple=True, metavar="NAME", help="Also this dependency group; may be repeated."
+        "--group", "groups", multiple=True, metavar="NAME", help="Add this dependency group; may be repeated."
     )
     return extra(group(newer(anew(sent(with_wishes)))))
 
@@ -134,7 +134,7 @@ def given_options(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         type=Parsed("data", parse_data),
         metavar="SOURCE:TARGET",
-        help="Let the run find the folder SOURCE at TARGET, read-only; it is sent once for all runs. May be repeated.",
+        help="Put the folder SOURCE at TARGET of the run, read-only. It is sent once per machine. May be repeated.",
     )
     before = click.option(
         "--from",
@@ -142,7 +142,7 @@ def given_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=Parsed("run", typed_earlier),
         metavar="RUN[:PATH]",
         shell_complete=run_names,
-        help="Begin with the files that RUN wrote, or with PATH of them; they are copied on the machine.",
+        help="Start with the files that RUN wrote, or only with PATH. They are copied on the machine.",
     )
     return before(data(with_given))
 

@@ -40,7 +40,7 @@ from holdfast.workbench.records.diagnostics import write_diagnostics
 @click.option(
     "--all-projects",
     is_flag=True,
-    help="As --all, of every project that has runs on the machine of -t or --address. Shows them, and asks first.",
+    help="Like --all, for every project with runs on the machine of -t or --address. Lists them and asks first.",
 )
 @target_option("Only what is on this compute target.")
 @address_option
@@ -81,8 +81,8 @@ def clean_command(
     project's runs share. A run with files that only its machine has is kept; on a terminal, clean asks. A machine that
     cannot be reached does not keep the others from it; it is an error where it was named, by -t or by one of its runs.
 
-    In a folder that is no project, --all means --all-projects, and targets are your own. Runs of projects that are not
-    on this machine are kept, and named: only there may be what they wrote.
+    Outside a project, --all means --all-projects, and targets are your own. Runs of projects that are not on this
+    machine are kept and listed: what they wrote may exist only there.
     """
     if (runs and (everything or all_projects)) or not (runs or everything or all_projects or environments):
         raise UsageError(
@@ -123,7 +123,7 @@ def _clean_anywhere(project: Project, wanted: clean.Rubbish, address: str | None
     name = address or wanted.target
     if wanted.runs:
         hint = "Leave out --address. For a run of another project: --project DIR"
-        raise UsageError("The machine of a run is known.", hint)
+        raise UsageError("A run already has its machine.", hint)
     if wanted.runs is not None:
         named = clean_machine.clean_environments_of(host_of_target(project, wanted.target, context, address), wanted)
         _tell(named if name else clean_machine.clean_environments(project, wanted, context))
@@ -143,7 +143,7 @@ def _clean_anywhere(project: Project, wanted: clean.Rubbish, address: str | None
     return 0
 
 
-WHAT_ONLY_IS_THERE = "Remove also what only that machine has?"
+WHAT_ONLY_IS_THERE = "Also remove files that only that machine has?"
 
 
 def _what_is_lost(count: int) -> str:

@@ -20,12 +20,12 @@ def cleaning_lines(machine: Machine, found: Sequence[ProjectThere], rubbish: Rub
             lines.append(f"  {name}, {each.project.root}: {counted(len(each.ours), 'run')}")
         else:
             kept = "removed too" if rubbish.discard else "kept"
-            lines.append(f"  {name}, nothing about it here: {counted(len(each.strangers), 'run')}, {kept}")
+            lines.append(f"  {name}, not on this machine: {counted(len(each.strangers), 'run')}, {kept}")
     if len(found) > _SHOWN:
         lines.append(f"  and {len(found) - _SHOWN} more projects")
-    intro = f"Runs on {machine.name} that have ended, and whose files are at home, are removed:"
+    intro = f"This removes ended runs on {machine.name} whose files are at home:"
     if rubbish.discard:
-        intro = f"Runs on {machine.name} that have ended are removed, with files that only it has:"
+        intro = f"This removes ended runs on {machine.name}, with files that only it has:"
     also = "Stored files and old versions that no run needs go too"
     also += ", and environments and the package cache." if rubbish.environments else "."
     return [*([intro, *lines] if lines else [f"{machine.name} has no runs."]), also]

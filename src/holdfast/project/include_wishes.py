@@ -6,7 +6,8 @@ import re
 
 from holdfast.errors import UsageError
 
-_SPECIAL = re.compile(r"[*?\[\\]")
+SPECIAL = re.compile(r"[*?\[\\]")
+"""What makes a glob of a path."""
 
 
 def checked_include(text: str, folder: str = "") -> str:
@@ -14,7 +15,7 @@ def checked_include(text: str, folder: str = "") -> str:
     is meant at any depth. Raises UsageError for one that can take in no file of the project."""
     body = text.lstrip()
     is_folder, parts = body.endswith("/"), [part for part in body.split("/") if part not in ("", ".")]
-    is_anchored = "/" in body.rstrip("/") or not _SPECIAL.search(body)
+    is_anchored = "/" in body.rstrip("/") or not SPECIAL.search(body)
     above = folder.split("/") if folder else []
     while parts and parts[0] == ".." and above:
         above, parts = above[:-1], parts[1:]
@@ -36,4 +37,4 @@ def as_typed(glob: str, folder: str = "") -> str:
         return f"./{glob[len(folder) + 1 :]}"
     if folder:
         return "../" * len(folder.split("/")) + glob.removeprefix("/")
-    return f".{glob}" if glob.startswith("/") and _SPECIAL.search(glob) else glob.removeprefix("/")
+    return f".{glob}" if glob.startswith("/") and SPECIAL.search(glob) else glob.removeprefix("/")

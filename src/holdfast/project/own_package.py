@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 from holdfast.frozen import dataclass
-from holdfast.regular_files import read_regular
+from holdfast.regular_files import text_if_there
 
 _LARGEST = 1 << 20
 _SECTIONS = {"pyproject.toml": ("project", "tool.poetry"), "setup.cfg": ("metadata",)}
-_SECTION = re.compile(r"^\[([^\[\]\n]{1,100})\][ \t]*(?:#.*)?$", re.MULTILINE)
-_NAME = re.compile(r"""^name[ \t]*=[ \t]*["']?([A-Za-z0-9][\w.-]{0,100})""", re.MULTILINE)
-_NAME_IN_PROGRAM = re.compile(r"""\bname[ \t]{0,10}=[ \t]{0,10}["']([A-Za-z0-9][\w.-]{0,100})["']""")
-_COMPILED = re.compile(
+_SECTION = r"^\[([^\[\]\n]{1,100})\][ \t]*(?:#.*)?$"
+_NAME = r"""^name[ \t]*=[ \t]*["']?([A-Za-z0-9][\w.-]{0,100})"""
+_NAME_IN_PROGRAM = r"""\bname[ \t]{0,10}=[ \t]{0,10}["']([A-Za-z0-9][\w.-]{0,100})["']"""
+_COMPILED = (
     r"ext_modules|cythonize|CppExtension|CUDAExtension|rust_extensions|mesonpy|scikit_build_core|maturin|skbuild"
 )
 
@@ -28,27 +28,21 @@ class OwnPackage:
 
 
 def own_package(root: Path) -> OwnPackage:
-    texts = {name: _text(root / name) for name in (*_SECTIONS, "setup.py")}
+    texts = {name: text_if_there(root / name, _LARGEST) for name in (*_SECTIONS, "setup.py")}
+    if not any(texts.values()):
+        return OwnPackage()  # as for most folders: no pattern is compiled
     names = [_declared(texts[name], sections) for name, sections in _SECTIONS.items()]
-    found = _NAME_IN_PROGRAM.search(texts["setup.py"])
+    found = re.search(_NAME_IN_PROGRAM, texts["setup.py"])
     name = next((each for each in (*names, found[1] if found else "") if each), "")
-    return OwnPackage(
-        re.sub(r"[-.]+", "_", name).lower(), any(_COMPILED.search(each) is not None for each in texts.values())
-    )
+    is_compiled = any(re.search(_COMPILED, each) is not None for each in texts.values())
+    return OwnPackage(re.sub(r"[-.]+", "_", name).lower(), is_compiled)
 
 
 def _declared(text: str, sections: tuple[str, ...]) -> str:
-    found = list(_SECTION.finditer(text))
+    found, wanted = list(re.finditer(_SECTION, text, re.MULTILINE)), re.compile(_NAME, re.MULTILINE)
     ends = [each.start() for each in found[1:]] + [len(text)]
     for section, end in zip(found, ends, strict=False):
-        name = _NAME.search(text, section.end(), end) if section[1].strip() in sections else None
+        name = wanted.search(text, section.end(), end) if section[1].strip() in sections else None
         if name is not None:
             return name[1]
     return ""
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path, _LARGEST).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""

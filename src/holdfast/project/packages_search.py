@@ -21,8 +21,8 @@ from holdfast.project.problems import Problem
 from holdfast.project.pyproject import parse_toml, read_pyproject, read_uv_lock
 from holdfast.project.requirements import read_requirements
 from holdfast.project.runconfig import CONDA_FILE, RunConfiguration
-from holdfast.regular_files import NotJson, read_json, read_regular
-from holdfast.whole_files import write_whole
+from holdfast.regular_files import NotJson, read_json, text_if_there
+from holdfast.whole_files import storage_error, write_whole
 
 MEMORY = "packages.json"
 """In the project's `.holdfast`."""
@@ -65,7 +65,10 @@ def remember(project: Project, among: Sequence[str], file: str) -> None:
     """Note which of these files the user chose, in the project's `.holdfast`, which is there."""
     kept = {**_remembered(project), tuple(sorted(among)): file}
     content = {"format": 1, "chosen": [[list(key), value] for key, value in list(kept.items())[-_MOST_CHOICES:]]}
-    write_whole(project.state_directory / MEMORY, json.dumps(content, indent=1).encode())
+    try:
+        write_whole(project.state_directory / MEMORY, json.dumps(content, indent=1).encode())
+    except OSError as error:
+        raise storage_error(error, "note which file of packages you chose", project.state_directory / MEMORY) from error
 
 
 def read_chosen(root: Path, choice: PackagesChoice) -> tuple[EnvironmentSpec | None, list[Problem]]:
@@ -190,8 +193,4 @@ def _list(value: Any) -> list[Any]:
 
 
 def _text(path: Path) -> str:
-    """Empty for what is no file, or cannot be read."""
-    try:
-        return read_regular(path, _LARGEST).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""
+    return text_if_there(path, _LARGEST)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import configparser
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from holdfast.frozen import dataclass, field
 from holdfast.project.documents import BYTE_ORDER_MARK, MAXIMUM_BYTES
-from holdfast.regular_files import read_regular
+from holdfast.regular_files import text_if_there
 
 _NAMES = ("install_requires", "extras_require", "python_requires", "name", "ext_modules")
 
@@ -43,10 +44,7 @@ def read_wishes(folder: Path) -> SetupWishes:
 
 
 def _text(path: Path) -> str:
-    try:
-        return read_regular(path, MAXIMUM_BYTES).decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK)
-    except (OSError, ValueError):
-        return ""
+    return text_if_there(path, MAXIMUM_BYTES).removeprefix(BYTE_ORDER_MARK)
 
 
 def _declared(text: str) -> SetupWishes:
@@ -78,7 +76,9 @@ def _programmed(text: str) -> SetupWishes:
     if not text:
         return SetupWishes()
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():  # of a file that is only read
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
         call = next((each for each in ast.walk(tree) if isinstance(each, ast.Call) and _is_setup(each)), None)
         return SetupWishes(is_whole=False) if call is None else _of_call(call, _constants(tree))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

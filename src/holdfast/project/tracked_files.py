@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass
 from holdfast.project.folders_above import counts_above
 from holdfast.regular_files import open_regular, read_regular
@@ -80,8 +81,6 @@ def _may_name(data: bytes, path: bytes) -> bool:
 
 def _spelled(top: Path, folder: Path, indexes: dict[Path, bytes]) -> Tracked | None:
     """On a disk that ignores case: any spelling that some disk takes for the folder's name, in the same place."""
-    from holdfast.farside.system.reserved_names import reserved_path  # rarely needed
-
     depth = len(folder.relative_to(top).parts)
     entries = list(_entries_up_to(None, indexes))
     if reserved_path([os.fsdecode(name) for name, _ in entries]) is None:  # all at once is quick

@@ -61,7 +61,9 @@ def list_folder(root: str) -> dict[str, str]:
             elif entry.is_file(follow_symlinks=False):
                 found[path] = entry.path
             else:
-                raise ProjectError(f"`{entry.path}` is neither a file nor a folder.", "Remove it, or name a part.")
+                raise ProjectError(
+                    f"`{entry.path}` is neither a file nor a folder.", "Remove it, or name a folder without it."
+                )
     return found
 
 
@@ -174,13 +176,14 @@ def _require_inside(path: str, place: str) -> None:
     if os.path.isabs(target) or away == ".." or away.startswith(f"..{os.sep}"):
         raise ProjectError(
             f"`{place}` is a link to `{target}`, outside the folder, where no run would find it.",
-            "Put what it means in its place, or name the folder that has both.",
+            "Replace it with what it leads to, or name a folder that has both.",
         )
 
 
 def _unreadable(place: str, error: OSError) -> ProjectError:
     return ProjectError(
-        f"`{place}` cannot be read: {error.strerror}.", "Make it readable for this account, or name a part without it."
+        f"`{place}` cannot be read: {error.strerror}.",
+        "Make it readable for this account, or name a folder without it.",
     )
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator
 
 from holdfast.errors import ProjectError
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, field
+from holdfast.project.include_wishes import SPECIAL
 from holdfast.shown_text import pasted
 from holdfast.snapshots.file_kinds import CACHES, is_secret
 from holdfast.snapshots.patterns import Pattern, RuleSet, parse_rules
 from holdfast.snapshots.walk import MARK_OF_A_VIRTUAL_ENVIRONMENT, kept
 from holdfast.snapshots.warnings import SnapshotWarning, secret_kept_back
 
-_SPECIAL = re.compile(r"[*?\[\\]")
 _NEVER = (".git", ".holdfast")
 
 
@@ -77,8 +76,8 @@ def included(root: str, globs: Iterable[str], may_name_secrets: bool = False) ->
 
 
 def _idle_line(glob: str) -> SnapshotWarning:
-    remedy = "Check its spelling in the run configuration. `*` stays within a folder; `**/` reaches into all below."
-    return SnapshotWarning("", f"`Include: {glob}` takes in no file here.", remedy)
+    remedy = "Check its spelling in the run configuration. `*` stays within a folder; `**/` reaches all folders below."
+    return SnapshotWarning("", f"`Include: {glob}` matches no file here.", remedy)
 
 
 def _idle_glob(root: str, glob: str) -> ProjectError:
@@ -86,12 +85,12 @@ def _idle_glob(root: str, glob: str) -> ProjectError:
     target = real_path(f"{root}/{plain}")
     if os.path.islink(f"{root}/{plain}"):
         return ProjectError(
-            f"`{plain}` is a link to a folder, and what lies behind it does not ship.",
+            f"`{plain}` is a link to a folder, so its files do not ship.",
             f"To send that: --data {pasted(f'{target}:{plain}')}",
         )
     return ProjectError(
         f"No file matches `--include {pasted(glob)}`.",
-        "Quote the glob, so that the shell leaves it as it is, and check its spelling.",
+        "Check its spelling, and quote it so that the shell does not expand it.",
     )
 
 
@@ -125,7 +124,7 @@ class _Search:
         start = ""
         for part in parts[:-1] if self._is_anchored else ():
             below = f"{start}/{part}" if start else part
-            if _SPECIAL.search(part) or not os.path.isdir(f"{self._root}/{below}"):
+            if SPECIAL.search(part) or not os.path.isdir(f"{self._root}/{below}"):
                 break
             if os.path.islink(f"{self._root}/{below}"):
                 self._take(below)

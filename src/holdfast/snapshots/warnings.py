@@ -90,7 +90,7 @@ def reserved_name(path: str) -> SnapshotWarning:
 
 
 def secret_kept_back(path: str) -> SnapshotWarning:
-    message = f"{shown(path)} looks like a secret and stays here: no glob names it."
+    message = f"{shown(path)} looks like a secret, so it stays here."
     return SnapshotWarning("", message, f"To ship it: --include {pasted(typed_line(os.fsencode(path)))}")
 
 

@@ -184,6 +184,6 @@ def test_a_machine_without_a_gpu_gets_the_build_for_the_cpu_if_there_is_one(
 
     assert (result.code, result.out) == (0, again.out), result.err
     assert result.out.endswith("2.13.0+cpu\n")
-    assert "PyTorch 2.13.0+cpu is installed, the build for the CPU" in result.err
+    assert "Installing PyTorch 2.13.0+cpu, the build for the CPU" in result.err
     assert without.out.endswith("2.13.0\n"), without.err
     assert "(download.pytorch.org) cannot be reached." in without.err

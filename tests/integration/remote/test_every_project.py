@@ -72,7 +72,7 @@ def test_a_target_of_the_account_runs_code_of_two_repositories_and_is_cleaned_fr
     lines = {line.partition(" ")[0]: line for line in cleaned.err.splitlines() if line.startswith(("removed", "kept"))}
     assert runs_on(gpu1) == 2, "the record of one is not here, and of another not the file"
     assert f"{second.name}_" in lines["removed"]
-    assert "nothing about it is on this machine" in cleaned.err and "result.bin (2.0 kB)" in cleaned.err
+    assert "this machine has no record of it" in cleaned.err and "result.bin (2.0 kB)" in cleaned.err
     by_address = typed("experiment", "clean", "--address", "gpu1", "--all", "--discard-outputs", "--yes")
     assert (by_address.code, runs_on(gpu1)) == (0, 0), by_address.err
     assert json.loads(typed("environment", "list", "--address", "gpu1").out) == []

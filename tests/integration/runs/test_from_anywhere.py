@@ -145,4 +145,4 @@ def test_a_submission_says_that_the_projects_target_is_not_the_one_of_the_accoun
     (tmp_path / "aml_config" / "box.compute").write_text("type: local\n")
     done = command("submit", "-c", "box", "-a", "t.py")
     assert done.code == 0, done.err
-    assert f"aml_config/box.compute, not yours in {os.environ['XDG_CONFIG_HOME']}/holdfast/box.compute" in done.err
+    assert f"(aml_config/box.compute), not yours ({os.environ['XDG_CONFIG_HOME']}/holdfast/box.compute)" in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from holdfast.cli.main import command_tree, main
 from holdfast.cli.options import artifact_names, run_names, runconfig_names, target_names, target_types, template_names
+from holdfast.project.gpu_wishes import WISHES
 from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.projects import own_state
 
@@ -110,3 +112,30 @@ def test_options_of_submit_end_where_the_command_begins(requests):
     assert main(["submit", "--dry-run", "--", "train", "--dry-run"]) == 0
     assert (requests[-1].script, requests[-1].arguments, requests[-1].how.is_program) == ("train", ("--dry-run",), True)
     assert main(["submit", "--tag-output", "--dry-run", "t.py"]) == 240
+
+
+def test_every_command_takes_the_options_that_it_declares() -> None:
+    lacking = {name: missing for name, command in _commands("", command_tree()) if (missing := _unheard(command))}
+    assert lacking == {}
+
+
+def _commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for each in command.list_commands(context):
+        found = command.get_command(context, each)
+        assert found is not None
+        yield from _commands(f"{name} {each}".strip(), found)
+
+
+def _unheard(command: click.Command) -> set[str]:
+    """Options that neither the command's function nor a decorator around it has a parameter for. `gpu_options` takes
+    its own by their names."""
+    left = {each.name or "" for each in command.params if each.expose_value} - {each.name for each in WISHES}
+    function: Any = command.callback
+    while function is not None:
+        left -= set(inspect.signature(function, follow_wrapped=False).parameters)
+        function = getattr(function, "__wrapped__", None)
+    return left

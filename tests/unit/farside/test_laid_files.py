@@ -135,7 +135,7 @@ def test_what_it_wrote_takes_the_place_of_the_projects_and_the_note_says_so_once
     (later / "outputs").mkdir()
     (later / "outputs" / "model").write_text("m")  # the same content: nothing to tell
     found = laid(home, later)
-    assert found.notes == ["`ckpt` as a_1 left it, not as in the project."]
+    assert found.notes == ["Kept as a_1 left it, not as in the project: `ckpt`."]
     assert (later / "ckpt/last.pt").read_text() == "first" and not (later / "ckpt").is_symlink()
     assert (away / "last.pt").read_text() == "not ours"
 

@@ -113,6 +113,6 @@ def test_a_python_that_cannot_run_notebooks_is_named(tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         f"A notebook needs nbclient and ipykernel in the Python that runs it ({sys.executable}).",
-        "Install both there. Or have an environment built, which gets both: `userManagedEnvironment: false`.",
+        "Install both there, or build an environment, which gets both: submit -d FILE",
         "ModuleNotFoundError: No module named 'nbclient'",
     ]

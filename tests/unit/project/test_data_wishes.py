@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.project.configuration_folders import ConfigurationFolders
-from holdfast.project.data_wishes import DataWish, in_force, parse_data
+from holdfast.project.data_wishes import MOST, DataWish, in_force, parse_data
 from holdfast.project.runconfig import read_runconfig, render_runconfig
 
 
@@ -50,3 +50,11 @@ def test_a_run_configuration_is_read_and_written_with_its_data(tmp_path):
     (folder / "a.runconfig").write_text("\n".join([*lines, "  - y:../y", "  - z:data/tiny/z"]))
     broken, problems = read_runconfig(ConfigurationFolders(tmp_path), "a")
     assert broken is None and [each.line for each in problems] == [6, 7]
+
+
+def test_more_lines_than_a_run_can_have_are_refused_without_comparing_them(tmp_path):
+    (tmp_path / "aml_config").mkdir()
+    lines = ["Target: local", "Framework: Python", "Data:", *(f"  - a:x{number}" for number in range(500))]
+    (tmp_path / "aml_config" / "a.runconfig").write_text("\n".join(lines))
+    found, problems = read_runconfig(ConfigurationFolders(tmp_path), "a")
+    assert found is None and [each.line for each in problems] == [4 + MOST]

@@ -58,7 +58,7 @@ def test_a_glob_takes_in_files_that_a_rule_leaves_out(project_with_data, glob, p
 def test_a_typed_glob_that_takes_in_nothing_is_an_error(project_with_data, glob):
     with pytest.raises(ProjectError, match="No file matches") as raised:
         added(project_with_data, glob)
-    assert "Quote the glob" in raised.value.hint
+    assert "quote it" in raised.value.hint
 
 
 def test_a_secret_ships_only_if_a_typed_glob_names_it(project_with_data):
@@ -76,7 +76,7 @@ def test_amlignore_is_stronger_than_an_answer_and_weaker_than_what_is_typed(proj
 
 def test_a_glob_of_the_configuration_that_takes_in_nothing_is_a_warning(project_with_data):
     listing = begin_listing(project_with_data, include=Include(written=("dta/",), agreed=("gone/",))).finish()
-    assert [each.message for each in listing.warnings] == ["`Include: dta/` takes in no file here."]
+    assert [each.message for each in listing.warnings] == ["`Include: dta/` matches no file here."]
 
 
 def test_a_link_ships_as_a_link_and_nothing_behind_it(project_with_data, tmp_path):

@@ -169,7 +169,7 @@ def test_a_path_of_this_machine_is_offered_as_data(root, tmp_path):
     (tmp_path / "beside.csv").write_text("")
     place = tmp_path / "sets" / "tiny"
     assert said(root, missing(f"{place}/x.csv")) == (
-        f"`{place}/x.csv` is on this machine, and not in the run.\n"
+        f"`{place}/x.csv` is on this machine, but not in the run.\n"
         f"Send it, and have the script read `tiny/x.csv`: holdfast submit --data {place}:tiny train.py"
     )
     assert said(root, missing("../beside.csv")).endswith(f"--data {tmp_path}/beside.csv:beside.csv train.py")
@@ -205,7 +205,7 @@ def test_a_secret_ships_by_its_own_name_only(root):
 def test_what_never_ships_is_not_given_a_line_that_cannot_work(root):
     sentence = said(root, missing(".holdfast/secret"))
     assert "`.holdfast` (built in)" in sentence
-    assert sentence.endswith("No rule can let it in: copy it to another place in the project.")
+    assert sentence.endswith("That name can never ship: copy it to another place in the project.")
 
 
 @pytest.mark.parametrize("output", ["", missing("elsewhere.csv"), missing("x" * 5000), missing("sub/.gitignore"), "\0"])

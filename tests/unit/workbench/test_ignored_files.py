@@ -165,6 +165,6 @@ def test_a_large_folder_is_offered_as_data_and_nothing_is_asked_of_it(user, monk
 def test_an_answer_that_cannot_be_written_down_counts_for_this_run_only(user, monkeypatch):
     monkeypatch.setattr("holdfast.workbench.submitting.ignored_files.write_answers", lambda *_: False)
     said = user.say(answers=[ALWAYS])
-    assert "The answer could not be written down." in said.texts
+    assert "Could not save your answer." in said.texts
     assert said.globs == ("chars/*", "/w/")
     assert read_answers(user.state).named == frozenset()

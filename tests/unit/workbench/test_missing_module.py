@@ -97,7 +97,7 @@ def test_a_file_of_the_project_that_hides_a_package_is_named(root):
 @pytest.mark.parametrize("module", ["gym.wrappers.monitor", "yaml.clib"])
 def test_a_part_that_an_installed_package_lacks_is_a_matter_of_its_version(root, module):
     sentence = said(root, module)
-    assert "it has no `" in sentence and sentence.endswith("==VERSION")
+    assert "is installed but has no `" in sentence and sentence.endswith("==VERSION")
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_a_part_that_an_installed_package_lacks_is_a_matter_of_its_version(root,
 def test_the_package_is_to_be_named_in_the_file_of_the_run(root, file, text, end):
     (root / file.partition("[")[0]).write_text(text)
     sentence = said(root, "PIL", file=file)
-    assert sentence.startswith("In the environment there is no `PIL`, which the package Pillow brings.")
+    assert sentence.startswith("In the environment there is no `PIL`, which the package Pillow provides.")
     assert sentence.endswith(end)
 
 
 def test_ones_own_python_is_named_with_the_line_that_installs(root):
     sentence = said(root, "yaml", FAILED, "aml_config/conda_dependencies.yml", "/usr/bin/python3")
-    assert "own Python (/usr/bin/python3), where there is no `yaml`, which the package PyYAML brings." in sentence
-    assert "\nTo have an environment built: add a line to requirements.txt: PyYAML, and submit with -d " in sentence
+    assert "own Python (/usr/bin/python3), where there is no `yaml`, which the package PyYAML provides." in sentence
+    assert "\nTo build an environment: add a line to requirements.txt: PyYAML, and submit with -d " in sentence
     assert "Install it there: /usr/bin/python3 -m pip install PyYAML" in sentence
     (root / "environment.yml").write_text("dependencies: []\n")
     elsewhere = said(root, "six", FAILED, "aml_config/conda_dependencies.yml", {"join": [{"hole": "python"}]})
@@ -140,8 +140,8 @@ def test_a_program_that_is_missing_leads_to_its_package(root):
 
 
 def test_modules_that_no_package_brings_have_sentences_of_their_own(root):
-    assert "`import holdfast` has log" in said(root, "azureml.core")
-    assert said(root, "apex.amp").startswith("No package on the index brings `apex.amp`")
+    assert "`import holdfast` (log" in said(root, "azureml.core")
+    assert said(root, "apex.amp").startswith("No package provides `apex.amp`")
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[]", '{"run_configuration": 1}', "", "\0"], ids=len)

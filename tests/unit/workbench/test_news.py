@@ -35,7 +35,7 @@ def test_the_builtin_target_too_says_that_it_uses_no_conda_file(tmp_path, comput
     assert isinstance(noted, events.Noted)
     assert noted.text == (
         "The target `local` runs on your own Python, so aml_config/conda_dependencies.yml is not used; "
-        "to have it built: -d aml_config/conda_dependencies.yml"
+        "to build it: -d aml_config/conda_dependencies.yml"
     )
 
 

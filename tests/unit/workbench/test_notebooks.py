@@ -78,11 +78,11 @@ def test_parameters_stand_before_the_notebook_or_after_it(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-p", "1a=2"), "`1a` cannot be the name"),
-        (("-p", "lambda=2"), "`lambda` cannot be the name"),
+        (("-p", "1a=2"), "`1a` is not a name"),
+        (("-p", "lambda=2"), "`lambda` is not a name"),
         (("-p", "a"), "`a` has no value"),
-        (("-p",), "`-p` is none"),
-        (("--gpus", "1"), "`--gpus` is none"),
+        (("-p",), "`-p` is not one"),
+        (("--gpus", "1"), "`--gpus` is not one"),
     ],
 )
 def test_words_that_set_no_parameter_are_refused(tmp_path, words, message):
@@ -97,7 +97,7 @@ def test_what_is_about_commands_is_refused_for_a_notebook(tmp_path, how, name):
 
 
 def test_parameters_of_a_script_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="-p sets parameters of a notebook"):
+    with pytest.raises(UsageError, match="-p sets parameters of notebooks"):
         submitted(tmp_path, "print(1)", name="t.py", how=CommandWishes(parameters=("a=1",)))
 
 
@@ -148,12 +148,12 @@ def test_an_environment_gets_what_it_does_not_name_itself(tmp_path):
 def test_a_lock_must_name_it(tmp_path):
     (tmp_path / "uv.lock").write_text('[[package]]\nname = "ipykernel"\nversion = "6"\n')
     locked = EnvironmentSpec(file="uv.lock", lock_file="uv.lock")
-    with pytest.raises(ProjectError, match=r"`uv\.lock` has no nbclient") as refused:
+    with pytest.raises(ProjectError, match=r"`uv\.lock` lacks nbclient") as refused:
         with_packages(locked, "t.ipynb", tmp_path)
     assert "uv add nbclient ipykernel" in str(refused.value.hint)
     with (tmp_path / "uv.lock").open("a") as lock:
         lock.write('[[package]]\nname = "nbclient"\nversion = "1"\n')
     assert added(locked, tmp_path) == []
     hashed = EnvironmentSpec(file="r.txt", pip=(Requirement("six==1.16.0 --hash=sha256:00", 1),))
-    with pytest.raises(ProjectError, match=r"`r.txt` has no nbclient and no ipykernel"):
+    with pytest.raises(ProjectError, match=r"`r.txt` lacks nbclient and ipykernel"):
         with_packages(hashed, "t.ipynb", tmp_path)

@@ -154,7 +154,7 @@ class Resolver:
         if result.code != 0:
             raise Refused("preparation", explain(result.output, wanted).sentence() + self._about_variables())
         for name in _NO_EXTRA.findall(plain(result.output)):
-            self._note("There is no extra `%s`: it brings no packages." % name)
+            self._note("There is no extra `%s`, so it adds no packages." % name)
         return without_folders(read_plain(target, _LARGEST_LOCK).decode("utf-8"))
 
     def _about_variables(self) -> str:

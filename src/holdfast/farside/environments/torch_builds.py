@@ -56,22 +56,22 @@ def is_chosen(options: Sequence[str], requirements: Sequence[str], variables: Di
 def said_of(build: TorchBuild, machine: EnvironmentMachine) -> str:
     """The line about a build that was chosen; empty where there was no choice."""
     if build.local == CPU:
-        return "%s is installed, the build for the CPU: this machine has no GPU." % (build,)
+        return "Installing %s, the build for the CPU: this machine has no GPU." % (build,)
     if build.cuda and machine.driver:
-        return "%s is installed, built for CUDA %s: the driver %s runs it." % (build, build.cuda, machine.driver)
+        return "Installing %s, built for CUDA %s, which driver %s supports." % (build, build.cuda, machine.driver)
     return ""
 
 
 def said_of_kept(build: TorchBuild) -> str:
     what = "%s brings %d packages for CUDA, which a machine without a GPU does not use."
-    return (what + " Your files or settings choose it.") % (build, build.nvidia)
+    return (what + " Your files or settings chose it.") % (build, build.nvidia)
 
 
 def said_of_unreachable(build: TorchBuild, why: str) -> str:
     """`why` uv found no other; in short where the index did not answer."""
     reason = "cannot be reached" if any(each in why.lower() for each in NETWORK) else "has none that fits: %s" % why
     what = "This machine has no GPU, but PyTorch's index of builds for the CPU (%s) %s." % (INDEX, reason)
-    return "%s So %s is installed, with %d packages for CUDA." % (what, build, build.nvidia)
+    return "%s Installing %s with %d packages for CUDA." % (what, build, build.nvidia)
 
 
 def said_of_locked(build: TorchBuild) -> str:

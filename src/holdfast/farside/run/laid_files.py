@@ -183,9 +183,9 @@ class _Laying:
     def notes(self, run: str) -> List[str]:
         found = []
         if self._replaced:
-            found.append("%s as %s left it, not as in the project." % (_some(self._replaced), run))
+            found.append("Kept as %s left it, not as in the project: %s." % (run, _some(self._replaced)))
         if self._left_out:
-            found.append("%s of %s leads out of its folder, and was left out." % (_some(self._left_out), run))
+            found.append("Left out, as it leads out of the folder of %s: %s." % (run, _some(self._left_out)))
         return found
 
     def _file(self, source: _Source, path: str) -> None:

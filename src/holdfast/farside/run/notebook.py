@@ -40,7 +40,7 @@ def main(arguments: List[str]) -> int:
     missing = _missing()
     if missing:
         _say("A notebook needs %s in the Python that runs it (%s)." % (" and ".join(NEEDED), sys.executable))
-        _say("Install both there. Or have an environment built, which gets both: `userManagedEnvironment: false`.")
+        _say("Install both there, or build an environment, which gets both: submit -d FILE")
         _say("ModuleNotFoundError: No module named '%s'" % missing)
         return 1
     nbformat = import_module("nbformat")

@@ -19,9 +19,9 @@ from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.farside.system.folders import walked
 from holdfast.history.records import DIVERGED
 from holdfast.hosts.connection import Push
+from holdfast.model import Reason, Run
 from holdfast.workbench.following.far_listing import WRITTEN
 from holdfast.workbench.following.mirror import Mirror, View, stopped_writer
-from holdfast.workbench.following.missing_file import missing_file_sentence
 from holdfast.workbench.following.outputs import collect, collector_of
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events, link
@@ -50,8 +50,7 @@ class Follower:
                     yield from self._copy_and_show() if mine else self._show_others_copies()
         yield from self._view.news()
         run = session.read()
-        root, environment = session.project.root, session.context.environment
-        yield events.Ended(run, missing_file_sentence(root, session.folders, run, environment))
+        yield events.Ended(run, _what_it_missed(session, run))
 
     def copy(self) -> None:
         """For the writer: bring home how the run ended, without showing anything, and without trying again."""
@@ -190,3 +189,12 @@ def _bytes_at_home(folder: Path) -> int:
                 with contextlib.suppress(OSError):
                     total += os.lstat(os.path.join(place, name)).st_size
     return total
+
+
+def _what_it_missed(session: Session, run: Run) -> str:
+    """Why it failed, if it lacked a file, module or program. What finds that out is loaded for a run that failed."""
+    if run.ending is None or run.ending.reason is Reason.COMPLETED:
+        return ""
+    from holdfast.workbench.following.missing_file import missing_file_sentence
+
+    return missing_file_sentence(session.project.root, session.folders, run, session.context.environment)

@@ -37,7 +37,7 @@ def way_in(root: Path, relative: str, environment: Mapping[str, str] | None = No
     """What to do so that a path that a rule leaves out ships after all."""
     match lines_to_ship(root, relative, environment):
         case ():
-            return "No rule can let it in: copy it to another place in the project."
+            return "That name can never ship: copy it to another place in the project."
         case (line,):
             return f"To ship it, write into .amlignore: {line}"
         case lines:

@@ -97,7 +97,7 @@ class _Search:
         rest = os.path.join(target, os.path.relpath(place, source)) if place != source else target
         how = f"Send it, and have the script read {shown(rest)}"
         words = f"{source}:{target}"
-        return f"{shown(name)} is on this machine, and not in the run.\n{how}: {self._again('--data', words)}"
+        return f"{shown(name)} is on this machine, but not in the run.\n{how}: {self._again('--data', words)}"
 
     def _ignored(self, path: str) -> str:
         rule = explain(self._root, path, self._environment)
@@ -106,7 +106,7 @@ class _Search:
         where = rule.source if rule.line is None else f"{rule.source}:{rule.line}"
         reason = f"{shown(path)} is ignored by `{rule.pattern}` ({where})"
         if reserved_path([path]) is not None:
-            return f"{reason}. No rule can let it in: copy it to another place in the project."
+            return f"{reason}. That name can never ship: copy it to another place in the project."
         group = group_of(self._root, self._shipped, path)
         if group.is_large:
             folder = group.data_folder
@@ -130,7 +130,8 @@ class _Search:
             return f"The project has {shown(other)}, not {shown(path)}: upper and lower case differ on that machine."
         if self._is_tracked(path):
             here = os.path.relpath(path, self._run.submission.folder or ".")
-            return f"Git tracks {shown(path)}, but it is deleted here, so it did not ship.\ngit restore {pasted(here)}"
+            why = f"Git tracks {shown(path)}, but it is deleted here, so it did not ship."
+            return f"{why}\nRestore it: git restore {pasted(here)}"
         folder = os.path.dirname(path)
         if folder and os.path.isdir(self._root / folder) and folder not in self._shipped_folders:
             return self._empty(folder)
@@ -138,8 +139,8 @@ class _Search:
 
     def _empty(self, folder: str) -> str:
         return (
-            f"No file of the folder {shown(folder)} is in the run, so the folder is not there either.\n"
-            f"Have the script make it, or put a file in it: touch {pasted(f'{folder}/.gitkeep')}"
+            f"No file of {shown(folder)} ships, so the run does not have the folder.\n"
+            f"Create it in the script, or add a file: touch {pasted(f'{folder}/.gitkeep')}"
         )
 
     def _is_tracked(self, path: str) -> bool:

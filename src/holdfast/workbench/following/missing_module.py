@@ -15,6 +15,7 @@ from holdfast.frozen import dataclass
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
 from holdfast.project.packages_wish import PROGRAMS, SETUP_FILES, split_parts
+from holdfast.project.requirement_lines import normalised
 from holdfast.project.runconfig import CONDA_FILE
 from holdfast.shown_text import pasted
 
@@ -124,7 +125,7 @@ def missing_program_sentence(root: Path, folders: RunFolders, run: Run, why: str
     if found is None or package is None:
         return ""
     add = _where_to_add(root, _record(folders, run).file, package)
-    brings = f"The package {package} brings `{found[1]}`."
+    brings = f"The package {package} provides `{found[1]}`."
     if run.environment is not None:
         return f"{brings} {add[:1].upper()}{add[1:]}"
     return f"{brings} Install it on the target, or {add}, and submit with -d FILE"
@@ -143,12 +144,12 @@ def _in_project(root: Path, module: str, folder: str) -> str | None:
             relative = os.path.relpath(place or ".", folder or ".")
             return (
                 f"`{top}` is in the project, as {path}, but its folder is not on Python's path. "
-                f"To put it there: --env PYTHONPATH={pasted(relative)}"
+                f"Add it: --env PYTHONPATH={pasted(relative)}"
             )
         if place in ("", folder):
             return (
-                f"Python takes `{top}` from the project ({path}), which has no `{module}`. If an installed package of "
-                f"that name is meant, rename {path}."
+                f"Python takes `{top}` from the project ({path}), which has no `{module}`. If you mean the "
+                f"installed package, rename {path}."
             )
     return None
 
@@ -190,14 +191,14 @@ def _installed(module: str, run: Run) -> str:
     """Where the package is there, and only the part is not."""
     if "." not in module:
         return ""
-    versions = {_plain(name): version for name, _, version in (each.partition("==") for each in run.packages)}
+    versions = {normalised(name): version for name, _, version in (each.partition("==") for each in run.packages)}
     package = package_of(module.split(".")[0])
-    version = versions.get(_plain(package))
+    version = versions.get(normalised(package))
     if version is None:
         return ""
     return (
-        f"{package} {version} is installed, and it has no `{module}`: the script is for another version. "
-        f"Pin the version that it was written for: {package}==VERSION"
+        f"{package} {version} is installed but has no `{module}`: the script needs another version. "
+        f"Pin that one: {package}==VERSION"
     )
 
 
@@ -212,8 +213,8 @@ def package_of(module: str) -> str:
 
 
 _AZUREML = (
-    "`%s` is of Azure's own SDK. Inside a run Holdfast stands in for `azureml.logging` only: for the rest, "
-    "`import holdfast` has log, upload and current_run; or add azureml-core to the packages."
+    "`%s` is part of Azure's SDK, of which Holdfast provides only `azureml.logging`. "
+    "Use `import holdfast` (log, upload, current_run), or add azureml-core to the packages."
 )
 
 
@@ -242,16 +243,16 @@ def _record(folders: RunFolders, run: Run) -> _Recorded:
 def _to_add(root: Path, recorded: _Recorded, module: str, run: Run) -> str:
     package = package_of(module)
     if not package:
-        return f"No package on the index brings `{module}`: its own page says how to install it."
-    same = _plain(package) == _plain(module.split(".")[0])
-    brings = f"there is no `{module}`" if same else f"there is no `{module}`, which the package {package} brings"
+        return f"No package provides `{module}`: see its project's page for how to install it."
+    same = normalised(package) == normalised(module.split(".")[0])
+    brings = f"there is no `{module}`" if same else f"there is no `{module}`, which the package {package} provides"
     if run.environment is None:
         whose = "the image" if run.image is not None else "your own Python"
         where = f" ({recorded.python})" if recorded.python and run.image is None else ""
         first = f"The target `{run.submission.target}` runs on {whose}{where}, where {brings}. "
         install = f"{pasted(recorded.python)} -m pip install {pasted(package)}" if recorded.python else ""
         add = _where_to_add(root, recorded.file, package)
-        build = f"To have an environment built: {add}, and submit with -d {pasted(_file_of(root, recorded.file))}"
+        build = f"To build an environment: {add}, and submit with -d {pasted(_file_of(root, recorded.file))}"
         return f"{first}Install it there: {install}\n{build}" if install else f"{first}{build}"
     extra = _extra_with(root, recorded.file, package)
     if extra:
@@ -290,10 +291,6 @@ def _extra_with(root: Path, file: str, package: str) -> str:
         return ""
     from holdfast.project.pyproject import extras_in
 
-    wanted = _plain(re.split(r"[<=]", package)[0])
+    wanted = normalised(re.split(r"[<=]", package)[0])
     every = extras_in(root, posixpath.join(posixpath.dirname(file), "pyproject.toml"))
     return next((name for name, names in every.items() if wanted in names), "")
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()

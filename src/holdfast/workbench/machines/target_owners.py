@@ -118,5 +118,5 @@ def owner_of_new(name: str, of_account: bool, context: Context) -> TargetOwner:
 def account_of(context: Context) -> Path:
     """Raises UsageError for a context that has none."""
     if context.account is None:
-        raise UsageError("This account has no folder of settings.", "Set HOME.")
+        raise UsageError("This account has no settings folder.", "Set HOME.")
     return context.account

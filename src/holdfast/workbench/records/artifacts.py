@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -302,8 +303,8 @@ def _require_room(targets: list[Path], overwrite: bool) -> None:
     if folders:
         raise UsageError(f"`{folders[0]}` is a folder and in the way.", "Choose another folder with -d.")
     if len(set(targets)) < len(targets):
-        twice = next(each for place, each in enumerate(targets) if each in targets[:place])
-        raise UsageError(f"Two files of the run would be `{twice}`.", "Name one of them.")
+        twice = Counter(targets).most_common(1)[0][0]
+        raise UsageError(f"Two files of the run would both become `{twice}`.", "Name one of them.")
     if in_the_way and not overwrite:
         more = len(in_the_way) - _IN_THE_WAY_NAMED
         shown = ", ".join(f"`{each}`" for each in in_the_way[:_IN_THE_WAY_NAMED])

@@ -64,7 +64,8 @@ def survey(machine: Machine, context: Context) -> list[ProjectThere]:
         left = every
         for project in (each for each in at_home if each.id == project_id):  # copies of a project share its id
             ours = _ours(project, left)
-            left = [run for run in left if run.run_id not in ours]
+            taken = frozenset(ours)
+            left = [run for run in left if run.run_id not in taken]
             found += [ProjectThere(project_id, project.name, project, ours, ())] if ours else []
         strangers = tuple(run.run_id for run in left)
         found += [ProjectThere(project_id, names.get(project_id, ""), None, (), strangers)] if strangers else []
@@ -145,5 +146,5 @@ def _kept(there: ProjectThere) -> events.Removed:
     count = len(there.strangers)
     runs = there.strangers[0] if count == 1 else f"{count} runs, {there.strangers[0]} and others"
     of = f"of {there.name or 'a project without a name'}"
-    why = "nothing about them is on this machine" if count > 1 else "nothing about it is on this machine"
-    return events.Removed(f"{runs} ({of})", 0, f"{why}, so only there may be what was written", is_only_copy=True)
+    why = "this machine has no record of them" if count > 1 else "this machine has no record of it"
+    return events.Removed(f"{runs} ({of})", 0, f"{why}, so what was written may exist only there", is_only_copy=True)

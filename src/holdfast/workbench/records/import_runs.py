@@ -17,7 +17,7 @@ from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
 from holdfast.hosts.replies import FarProject, KnownRun, RunRecord
 from holdfast.model import IMPORTED, Place, Submission
-from holdfast.project.compute import ComputeTarget
+from holdfast.project.compute import ComputeTarget, compute_names
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
 from holdfast.project.quantities import format_size
 from holdfast.shown_text import pasted
@@ -193,8 +193,6 @@ class _Importer:
 
 
 def _found(project: Project, name: str, context: Context) -> tuple[ComputeTarget, Host]:
-    from holdfast.project.compute import compute_names
-
     names = compute_names(project.configuration_folders)
     if name not in names:
         raise UnknownName("compute target", name, names, "To attach one: holdfast computetarget attach")

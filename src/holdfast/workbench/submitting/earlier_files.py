@@ -14,11 +14,11 @@ from holdfast.hosts.connection import Connection
 from holdfast.plan import EarlierRun, text
 from holdfast.project.quantities import format_size
 from holdfast.shown_text import pasted
-from holdfast.snapshots.folder_contents import PlacedContents, list_folder, read_contents
+from holdfast.snapshots.folder_contents import list_folder, read_contents
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.placed_files import send_contents, told
 from holdfast.workbench.submitting.run_plan import Intent
-from holdfast.workbench.submitting.send import Sender
 from holdfast.written_files import ABOVE, FILES, OUTPUTS
 
 _PROJECT = "work"
@@ -105,21 +105,12 @@ def _files(top: str, before: str, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _send(places: dict[str, str], earlier: EarlierRun, connection: Connection) -> Generator[events.Event, None, str]:
-    reading = read_contents(places)
-    while True:
-        try:
-            done, total = next(reading)
-        except StopIteration as end:
-            contents = end.value
-            break
-        yield events.Doing(f"reading what {earlier.run} wrote: {format_size(done)} of {format_size(total)}")
-    yield events.Noted(f"Sending what {earlier.run} wrote, {format_size(contents.size)}, which is not there.")
-    sender = Sender(connection, PlacedContents(contents), contents.digest, None)
-    sender.announce(at_once=0)
-    yield from sender.complete()
-    sender.confirm()
-    digest: str = contents.digest
-    return digest
+    contents = yield from told(read_contents(places), f"what {earlier.run} wrote")
+    yield events.Noted(
+        f"Sending what {earlier.run} wrote, {format_size(contents.size)}: that machine does not have it."
+    )
+    yield from send_contents(connection, contents)
+    return contents.digest
 
 
 def _is_below(path: str, top: str) -> bool:

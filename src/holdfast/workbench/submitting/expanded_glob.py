@@ -18,6 +18,6 @@ def refuse_expanded(request: SubmitRequest) -> None:
     rest = list(itertools.dropwhile(lambda word: os.path.dirname(word) == folder, words))
     if folder and len(rest) < len(words) and rest and is_script(rest[0]):
         raise UsageError(
-            "The shell put the names of files in the place of the glob after --include.",
+            "The shell expanded the glob after --include.",
             f"Quote it: holdfast submit --include {pasted(f'{folder}/*')} {pasted(rest[0])}",
         )

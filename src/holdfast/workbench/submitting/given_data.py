@@ -16,14 +16,14 @@ from holdfast.given_files import GivenData
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
 from holdfast.plan import DataFolder, Hole, Text, text
-from holdfast.project.data_wishes import DataWish
+from holdfast.project.data_wishes import DataWish, folders_above
 from holdfast.project.quantities import format_size
-from holdfast.snapshots.folder_contents import FolderContents, PlacedContents, list_folder, read_contents
+from holdfast.snapshots.folder_contents import list_folder, read_contents
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.chosen_data import place_of
+from holdfast.workbench.submitting.placed_files import send_contents, told
 from holdfast.workbench.submitting.run_plan import Given, Intent, SentData
-from holdfast.workbench.submitting.send import Sender
 
 _CACHES = "data"
 """Folder of the project's state: what is known of data by its stat."""
@@ -56,11 +56,8 @@ def send_data(connection: Connection, data: tuple[SentData, ...]) -> Iterator[ev
                 raise
         else:
             continue
-        yield events.Noted(f"Sending {name}, {_amount(contents.files, contents.size)}; once for this machine.")
-        sender = Sender(connection, PlacedContents(contents), contents.digest, None)
-        sender.announce(at_once=0)
-        yield from sender.complete()
-        sender.confirm()
+        yield events.Noted(f"Sending {name}, {_amount(contents.files, contents.size)}, once for this machine.")
+        yield from send_contents(connection, contents)
         far.data_keep(contents.digest, name)
 
 
@@ -68,9 +65,11 @@ def _refuse_shipped(wishes: tuple[DataWish, ...], manifest: bytes) -> None:
     if not wishes:
         return
     shipped = [row[0] for row in json.loads(manifest)["files"]]
+    within = {folder: each for each in reversed(shipped) for folder in (*folders_above(each), each)}
+    files = frozenset(shipped)
     for wish in wishes:
-        inside = f"{wish.target}/"
-        taken = next((each for each in shipped if f"{each}/".startswith(inside) or inside.startswith(f"{each}/")), None)
+        above = (each for each in folders_above(wish.target) if each in files)
+        taken = within.get(wish.target) or next(above, None)
         if taken is not None:
             raise ProjectError(
                 f"`{taken}` ships with the project, so no data can be put at `{wish.target}`.",
@@ -101,13 +100,7 @@ def _from_here(wish: DataWish, intent: Intent, context: Context, keeps: bool) ->
     places = list_folder(real) if is_folder else {os.path.basename(place): real}
     key = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
     reading = read_contents(places, intent.project.state_directory / _CACHES / key, keeps)
-    while True:
-        try:
-            done, total = next(reading)
-        except StopIteration as end:
-            contents: FolderContents = end.value
-            break
-        yield events.Doing(f"reading {wish.source}: {format_size(done)} of {format_size(total)}")
+    contents = yield from told(reading, wish.source)
     record = GivenData(wish.target, wish.source, contents.digest, contents.files, contents.size)
     if intent.product.host.is_here:
         return Given((DataFolder(text(place), wish.target),), (record,))

@@ -16,7 +16,7 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.run_plan import Intent
 
-NOT_NOW, ALWAYS, NEVER = "no", "yes, with all runs of this project", "no, and never ask here again"
+NOT_NOW, ALWAYS, NEVER = "no", "yes, for all runs of this project", "no, and never ask in this project again"
 
 
 def included(intent: Intent) -> Include:
@@ -45,7 +45,7 @@ def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[eve
     globs = [glob for each in small for glob in each.globs] if reply == ALWAYS else []
     answers = replace(answers, shipped=(*answers.shipped, *globs), is_quiet=reply == NEVER)
     if reply is not None and not write_answers(project.state_directory, answers):
-        yield events.Warned("The answer could not be written down.", f"Look at the disk of {project.state_directory}.")
+        yield events.Warned("Could not save your answer.", f"Check the disk of {project.state_directory}.")
     yield from _confirmed(globs, reply)
     return tuple(globs)
 
@@ -74,4 +74,4 @@ def _confirmed(globs: Sequence[str], reply: str | None) -> Iterator[events.Event
         lines = ", ".join(f"`/{glob.removeprefix('/')}`" for glob in globs)
         yield events.Noted(f"Shipped from now on. To stop that, write into .amlignore: {lines}")
     elif reply == NEVER:
-        yield events.Noted("This project's ignored files are not named again. `--include GLOB` ships some.")
+        yield events.Noted("This project's ignored files are not named again. To ship some: --include GLOB")

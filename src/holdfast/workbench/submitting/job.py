@@ -58,7 +58,7 @@ def find_job(project: Project, request: SubmitRequest, configuration: Configurat
         return _with_parameters(job, project, request.how)
     if request.how.parameters:
         raise UsageError(
-            f"-p sets parameters of a notebook, and `{job.name}` is none.",
+            f"-p sets parameters of notebooks, and `{job.name}` is not one.",
             f"Arguments of a script go after it: holdfast submit {pasted(job.name)} …",
         )
     return job
@@ -131,7 +131,7 @@ def _with_parameters(job: Job, project: Project, how: CommandWishes) -> Job:
 
     wish = "--tty" if how.terminal else "--processes-per-node" if how.copies is not None else ""
     if wish:
-        raise UsageError(f"{wish} is about commands, and `{job.name}` is a notebook.", f"Leave out {wish}.")
+        raise UsageError(f"{wish} does not work for notebooks such as `{job.name}`.", f"Leave out {wish}.")
     typed = (*how.parameters, *words_after(job.name, job.arguments))
     found = read_parameters(project.root, job.script, typed)
     arguments = tuple(word for each in typed for word in ("-p", each))
@@ -214,7 +214,7 @@ def not_found(program: str) -> ProjectError:
     elif program in PROGRAMS:
         package = PROGRAMS[program]
         hint = (
-            f"The package {package} brings it: python -m pip install {pasted(package)}\n"
-            "Or have an environment built from a file that names the package: holdfast submit -d FILE …"
+            f"The package {package} provides it: python -m pip install {pasted(package)}\n"
+            "Or build an environment from a file that names the package: holdfast submit -d FILE …"
         )
     return ProjectError(f"`{program}` is neither a file of this project nor a program on the PATH.", hint)

@@ -24,6 +24,7 @@ from holdfast.project.gpu_wishes import in_force
 from holdfast.project.runconfig import RunConfiguration
 from holdfast.snapshots.editable import editable_warnings
 from holdfast.snapshots.git_files import revision
+from holdfast.snapshots.ignore import explain
 from holdfast.snapshots.store import LookingStore, ObjectStore
 from holdfast.snapshots.take import Selection, Snapshot, SnapshotListener, take_snapshot
 from holdfast.workbench.following.follower import Follower
@@ -31,8 +32,6 @@ from holdfast.workbench.following.mirror import writer_lock
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.earlier_files import settle_earlier
-from holdfast.workbench.submitting.given_data import settle_data
 from holdfast.workbench.submitting.ignored_files import included, offer
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
@@ -63,6 +62,8 @@ def launch(
 
         intent = yield from ship(intent, connection, secrets, context)
     if intent.earlier is not None:
+        from holdfast.workbench.submitting.earlier_files import settle_earlier
+
         intent = yield from settle_earlier(intent, intent.earlier, connection, context)
     intent = yield from _with_data(intent, store, snapshot.digest, connection, context)
     folders = RunFolders(intent.project.state_directory)
@@ -84,6 +85,8 @@ def _with_data(
 ) -> Generator[events.Event, None, Intent]:
     if not intent.configuration.run.data or intent.request.prepare_only:
         return intent
+    from holdfast.workbench.submitting.given_data import settle_data
+
     return (yield from settle_data(intent, store.read(snapshot), connection, context))
 
 
@@ -188,7 +191,6 @@ def _require_script(project: Project, manifest: bytes, job: Job, context: Contex
         return
     if b"[" + json.dumps(job.script).encode() + b"," in manifest:  # an entry begins with its path
         return
-    from holdfast.snapshots.ignore import explain
     from holdfast.workbench.following.missing_file import way_in
 
     rule = explain(project.root, job.script, context.environment)

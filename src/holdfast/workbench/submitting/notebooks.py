@@ -14,7 +14,8 @@ from typing import Any
 from holdfast.errors import ProjectError, UsageError
 from holdfast.frozen import dataclass, replace
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
-from holdfast.regular_files import NotJson, read_json, read_regular
+from holdfast.project.requirement_lines import normalised
+from holdfast.regular_files import NotJson, read_json, text_if_there
 from holdfast.shown_text import one_line, pasted
 
 SUFFIX = ".ipynb"
@@ -55,7 +56,7 @@ def words_after(notebook: str, arguments: Sequence[str]) -> Iterator[str]:
             yield word.partition("=")[2]
         else:
             raise UsageError(
-                f"A notebook takes parameters only, and `{word}` is none.",
+                f"A notebook takes only parameters, and `{word}` is not one.",
                 f"Give values like this: holdfast submit {pasted(notebook)} -p NAME=VALUE\n"
                 "Options of submit come before the notebook.",
             )
@@ -71,7 +72,7 @@ def _parameter(word: str) -> tuple[str, str]:
     if not has_value:
         raise UsageError(f"The parameter `{word}` has no value.", "Write it like this: -p NAME=VALUE")
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise UsageError(f"`{name}` cannot be the name of a parameter.", "A name of Python is needed: -p NAME=VALUE")
+        raise UsageError(f"`{name}` is not a name in Python.", "Write it like this: -p NAME=VALUE")
     return name, repr(parse_value(value))
 
 
@@ -97,8 +98,8 @@ def _cautions(notebook: str, cells: Sequence[_Cell], names: Sequence[str]) -> It
     tagged = next((cell for cell in cells if _TAG in cell.tags), None)
     if tagged is None:
         yield (
-            f"No cell of {one_line(notebook)} is tagged `{_TAG}`, so its parameters come before the first one. "
-            "A cell that sets them anew wins."
+            f"No cell of {one_line(notebook)} is tagged `{_TAG}`, so yours are set before the first cell. "
+            "A cell that sets them again overrides them."
         )
         return
     known = set(_ASSIGNED.findall(tagged.source))
@@ -130,7 +131,7 @@ def _code_cells(root: Path, notebook: str) -> list[_Cell]:
         raise _damaged(notebook, "it has no `nbformat`")
     if found["nbformat"] < 4:
         raise ProjectError(
-            f"`{notebook}` is in format {found['nbformat']} of notebooks, which is too old.",
+            f"`{notebook}` uses notebook format {found['nbformat']}, which is too old.",
             f"Convert it: jupyter nbconvert --to notebook --inplace {pasted(notebook)}",
         )
     _require_python(notebook, found.get("metadata"))
@@ -186,12 +187,12 @@ def with_packages(spec: EnvironmentSpec, notebook: str, root: Path) -> Environme
     missing = tuple(name for name in PACKAGES if name not in named)
     if not spec.lock_file and not spec.locked and not any("--hash=" in text for text in texts):
         return replace(spec, pip=(*spec.pip, *(Requirement(name, 1, notebook) for name in missing)))
-    locked = _text(root / spec.lock_file) if spec.lock_file else spec.locked
+    locked = text_if_there(root / spec.lock_file, _LARGEST) if spec.lock_file else spec.locked
     lacking = [name for name in missing if not re.search(rf'^(name = ")?{name}("|\b)', locked, re.MULTILINE)]
     if lacking:
         add = f"Add them: uv add {' '.join(PACKAGES)}"
         raise ProjectError(
-            f"`{spec.file}` has no {' and no '.join(lacking)}, to run the notebook.",
+            f"`{spec.file}` lacks {' and '.join(lacking)}, which the notebook needs to run.",
             add if spec.lock_file else f"Name them in {spec.file}, with their hashes as all others.",
         )
     return spec
@@ -200,11 +201,4 @@ def with_packages(spec: EnvironmentSpec, notebook: str, root: Path) -> Environme
 def _name(requirement: str) -> str:
     """Of `ipykernel[extra]>=6` and `conda-forge::ipykernel=6`."""
     found = re.match(r"(?:[\w.-]+::)?([\w.-]+)", requirement.strip())
-    return found[1].lower().replace("_", "-") if found else ""
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path, _LARGEST).decode("utf-8", "replace")
-    except OSError:
-        return ""
+    return normalised(found[1]) if found else ""

@@ -36,7 +36,7 @@ def read_configuration(project: Project, request: SubmitRequest, context: Contex
     return load_configuration(project, request.run_configuration, request.target, wish, spark)
 
 
-_WHICH = "Several files list packages. Which one are runs to have? (none: the target's own Python as it is)"
+_WHICH = "Several files list packages. Which one should runs use? (none: the target's own Python)"
 
 
 def wish_of(project: Project, request: SubmitRequest, context: Context) -> PackagesWish:
@@ -72,7 +72,7 @@ def packages_news(
         file = configuration.run.conda_dependencies_file
         if os.path.exists(project.root / split_parts(file)[0]):
             what = f"The target `{target.name}` runs on {whose} own Python, so {file} is not used"
-            yield events.Noted(f"{what}; to have it built: -d {pasted(file)}")
+            yield events.Noted(f"{what}; to build it: -d {pasted(file)}")
     elif not choice.written:
         yield events.Noted(_NO_PACKAGES)
     elif choice.is_found:
@@ -82,6 +82,6 @@ def packages_news(
 
 
 _NO_PACKAGES = (
-    f"The project has no file of packages, so the environment has none: write a requirements.txt or {CONDA_FILE}, "
-    "or name a file with -d."
+    f"The project lists no packages, so the environment has none. Write a requirements.txt or {CONDA_FILE}, "
+    "or name a file: -d FILE"
 )

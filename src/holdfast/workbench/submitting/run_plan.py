@@ -225,7 +225,7 @@ def require_environment(request: SubmitRequest, configuration: Configuration) ->
         whose = "the image's" if target.type in CONTAINER_TYPES else "your"
         raise ProjectError(
             f"The target `{target.name}` runs on {whose} own Python as it is: there is no environment to prepare.",
-            f"To have one built, name its file with -d, or write `userManagedEnvironment: false` into {where}.",
+            f"To build one, name its file with -d, or write `userManagedEnvironment: false` into {where}.",
         )
 
 

@@ -75,9 +75,9 @@ def ship(
 
 def _about_pytorch(requirements: str, machine: ForeignMachine) -> Iterator[events.Event]:
     if brings_needless_cuda(requirements, machine):
-        yield events.Noted("PyTorch is sent with its packages for CUDA, though that machine has no GPU.")
+        yield events.Noted("Sending PyTorch with its packages for CUDA, though that machine has no GPU.")
     elif re.search(r"^torch==\S+\+cpu", requirements, re.MULTILINE):
-        yield events.Noted("PyTorch is sent as its build for the CPU: that machine has no GPU.")
+        yield events.Noted("Sending PyTorch's build for the CPU: that machine has no GPU.")
 
 
 def send_packages(connection: Connection, manifest: str, context: Context) -> Iterator[events.Event]:

@@ -17,6 +17,7 @@ from holdfast.hosts.client import Reply
 from holdfast.hosts.replies import Hello, Started
 from holdfast.model import Place
 from holdfast.plan import Plan
+from holdfast.project.quantities import format_duration
 from holdfast.shown_text import pasted
 from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench.following.follower import Follower
@@ -25,7 +26,6 @@ from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.contacts import CLOCK_OFF
 from holdfast.workbench.reach.link import Patience
-from holdfast.workbench.submitting.given_data import send_data
 from holdfast.workbench.submitting.run_plan import SentData
 from holdfast.workbench.submitting.send import Sender
 
@@ -231,6 +231,8 @@ class _Attempt:
 
             yield from send_packages(connection, environment.packages, context)
         if kind == "data":
+            from holdfast.workbench.submitting.given_data import send_data
+
             yield from send_data(connection, self._order.data)
 
     def _ask(self) -> None:
@@ -279,8 +281,6 @@ class _Meeting:
 
     def warnings(self, host: str) -> Iterator[events.Event]:
         if abs(self.offset) - self.uncertainty > CLOCK_OFF:
-            from holdfast.project.quantities import format_duration
-
             way = "ahead of" if self.offset > 0 else "behind"
             yield events.Warned(
                 f"The clock of {host} is {format_duration(round(abs(self.offset)))} {way} this machine's.",

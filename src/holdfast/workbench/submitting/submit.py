@@ -28,7 +28,6 @@ from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
-from holdfast.workbench.submitting.chosen_data import with_data
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job, find_job, not_found
 from holdfast.workbench.submitting.named_file import PYTHONS
@@ -106,7 +105,7 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
     target = intent.configuration.target
     hidden = intent.project.configuration_folders.hidden(target.name, TARGET_SUFFIX)
     if hidden is not None:
-        yield events.Noted(f"The target `{target.name}` is this project's, in {target.file}, not yours in {hidden}.")
+        yield events.Noted(f"Using this project's target `{target.name}` ({target.file}), not yours ({hidden}).")
     yield from (events.Warned(each) for each in intent.job.cautions)
     yield from (events.Noted(each) for each in intent.job.notes)
     yield from _packages_news(intent)
@@ -141,6 +140,8 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
         variables = {**configuration.run.environment_variables, **dict(request.how.variables)}
         configuration = replace(configuration, run=replace(configuration.run, environment_variables=variables))
     if request.given.data or configuration.run.data:
+        from holdfast.workbench.submitting.chosen_data import with_data
+
         configuration = with_data(configuration, request.given.data, project, context)
     job = find_job(project, request, configuration, context)
     if job.is_notebook and request.environment.of_run is None:

@@ -51,9 +51,9 @@ def test_a_build_that_the_user_chose_is_left_alone(options, requirements, variab
 
 def test_every_choice_has_its_line():
     build = TorchBuild("2.13.0", "", "12.8", 15)
-    assert torch_builds.said_of(build, WITH_GPU).endswith("built for CUDA 12.8: the driver 580.65.06 runs it.")
+    assert torch_builds.said_of(build, WITH_GPU).endswith("built for CUDA 12.8, which driver 580.65.06 supports.")
     assert torch_builds.said_of(TorchBuild("2.13.0", "", "", 0), NO_GPU) == ""
-    assert "Your files or settings choose it" in torch_builds.said_of_kept(build)
+    assert "Your files or settings chose it" in torch_builds.said_of_kept(build)
     assert "-d pyproject.toml" in torch_builds.said_of_locked(build)
     assert "has none that fits: no solution" in torch_builds.said_of_unreachable(build, "no solution")
 
