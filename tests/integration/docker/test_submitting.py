@@ -203,13 +203,13 @@ def test_packages_are_sent_for_the_image_and_not_for_the_machine(
     assert "Downloaded 1 package for linux-" in done.err
 
 
-def test_a_project_without_a_list_of_packages_runs_unedited(bench: ContainerBench) -> None:
+def test_a_projects_file_of_packages_is_found(bench: ContainerBench) -> None:
     bench.target(MANAGED)
-    bench.write("requirements.txt", "numpy\n")
-    bench.write("t.py", "print('ran')\n")
+    bench.write("requirements.txt", "packaging\n")
+    bench.write("t.py", "import packaging\nprint('ran')\n")
     done = bench.submit("t.py")
     assert (done.code, done.out) == (0, "ran\n"), done.err
-    assert "`CondaDependenciesFile: requirements.txt` in the run configuration" in done.err
+    assert "Packages: requirements.txt (found)" in done.err
 
 
 @pytest.mark.parametrize("kind", ["docker"])
