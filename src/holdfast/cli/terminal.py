@@ -152,15 +152,15 @@ def hint(text: str) -> None:
 
 
 def about_same_project(text: str, given: Switches) -> str:
-    """With `--project` as it was typed, in those commands of `text` that are about a project's runs."""
+    """With `--project` as it was typed, in those commands of `text` that are about a project."""
     if given.project is None:
         return text
     named = f" --project {pasted(given.project)}"
-    return re.sub(_ABOUT_RUNS, lambda found: found[0] + named, text)
+    return re.sub(_ABOUT_PROJECTS, lambda found: found[0] + named, text)
 
 
-_ABOUT_RUNS = (
-    r"\bholdfast (?:submit|status|logs|cancel|(?:experiment|history|asset|runconfiguration) [a-z]+"
+_ABOUT_PROJECTS = (
+    r"\bholdfast (?:submit|status|logs|cancel|(?:experiment|history|asset|runconfiguration|computetarget|data) [a-z]+"
     r"|project (?:restore|trust))\b(?!.{0,40}--project)"
 )
 

@@ -70,9 +70,10 @@ def test_after_the_script_it_is_the_scripts_own_word(command, monorepo):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("holdfast computetarget attach remote -n x", "holdfast computetarget attach --project 'my dir' remote -n x"),
         ("Follow it: holdfast logs -f -r x_1", "Follow it: holdfast logs --project 'my dir' -f -r x_1"),
         ("See `holdfast runconfiguration list`.", "See `holdfast runconfiguration list --project 'my dir'`."),
-        ("holdfast computetarget list", "holdfast computetarget list"),
+        ("holdfast environment list", "holdfast environment list"),
         ("holdfast history import -t x --project ID", "holdfast history import -t x --project ID"),
         ("holdfast status && holdfast cancel -r x", None),
     ],

@@ -14,6 +14,7 @@ from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
+from holdfast.project.data_wishes import folders_above
 from holdfast.project.folder import BUILTIN
 from holdfast.project.include_wishes import as_typed
 from holdfast.shown_text import pasted
@@ -65,6 +66,7 @@ class _Search:
     def __init__(self, root: Path, folders: RunFolders, run: Run, environment: Mapping[str, str] | None) -> None:
         self._root, self._folders, self._run, self._environment = root, folders, run, environment
         self._questions = _QUESTIONS
+        self._left: dict[str, frozenset[str]] = {}
 
     def inside(self, path: str, name: NamedPath) -> str:
         if path in self._shipped or path in self._shipped_folders:
@@ -160,10 +162,18 @@ class _Search:
         for run_id in earlier[::-1][:_RUNS]:
             if self._is_at_home(run_id, path):
                 return run_id
-            left = self._folders.left_there(run_id).files
-            if any(each.path == path or each.path.startswith(f"{path}/") for each in left):
+            if path in self._left_by(run_id):
                 return run_id
         return ""
+
+    def _left_by(self, run_id: str) -> frozenset[str]:
+        """Files, and folders with files, that only the run's machine has. Asked for each path that a script named."""
+        if run_id not in self._left:
+            found = set[str]()
+            for each in self._folders.left_there(run_id).files:
+                found.update((each.path, *folders_above(each.path)))
+            self._left[run_id] = frozenset(found)
+        return self._left[run_id]
 
     def _is_at_home(self, run_id: str, path: str) -> bool:
         """Also a folder. An empty file is what a script left that failed."""
