@@ -134,7 +134,7 @@ def given_options(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         type=Parsed("data", parse_data),
         metavar="SOURCE:TARGET",
-        help="Put the folder SOURCE at TARGET of the run, read-only. It is sent once per machine. May be repeated.",
+        help="Link the folder SOURCE to TARGET in the run: sent once per machine, read-only there. May be repeated.",
     )
     before = click.option(
         "--from",
