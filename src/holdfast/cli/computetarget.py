@@ -252,7 +252,7 @@ def _attach_remote(owner: TargetOwner, wanted: AttachRequest, context: Context) 
     ways = wanted.ways
     if ways.password is not None or ways.passphrase is not None:
         terminal.warning("What was typed on the command line stays in the shell's history.")
-        terminal.hint("Better be asked, or set HOLDFAST_PASSWORD.")
+        terminal.hint("Leave it out to be asked, or set HOLDFAST_PASSWORD.")
     _show_attached(show_until(attach_remote(owner, wanted, context), Attached))
 
 

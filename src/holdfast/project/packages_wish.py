@@ -21,24 +21,6 @@ SETUP_FILES = ("setup.cfg", "setup.py")
 WITH_PARTS = ("uv.lock", "pyproject.toml", *SETUP_FILES)
 """Files that may have extras."""
 
-PROGRAMS = {
-    "accelerate": "accelerate",
-    "colossalai": "colossalai",
-    "composer": "mosaicml",
-    "deepspeed": "deepspeed",
-    "dvc": "dvc",
-    "horovodrun": "horovod",
-    "jupyter": "notebook",
-    "lightning": "lightning",
-    "mlflow": "mlflow",
-    "papermill": "papermill",
-    "pytest": "pytest",
-    "tensorboard": "tensorboard",
-    "torchrun": "torch",
-    "tune": "torchtune",
-}
-"""Programs that READMEs begin with, and the packages that bring them."""
-
 
 @dataclass(frozen=True)
 class PackagesWish:

@@ -10,8 +10,9 @@ import pytest
 
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Ending, Reason, Run, Status, Submission
+from holdfast.project.package_names import package_of
 from holdfast.workbench.following.missing_file import missing_file_sentence
-from holdfast.workbench.following.missing_module import missing_module, package_of
+from holdfast.workbench.following.missing_module import missing_module
 
 SUBMISSION = Submission("iris_1", 1, "p", "iris", "train.py", (), "local", "box", "remote", "a" * 64, 1.0, "g")
 FAILED = Run(SUBMISSION, Status.FAILED, Ending(Reason.EXIT_CODE, code=1))

@@ -14,7 +14,8 @@ from holdfast.errors import HoldfastError
 from holdfast.frozen import dataclass
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
-from holdfast.project.packages_wish import PROGRAMS, SETUP_FILES, split_parts
+from holdfast.project.package_names import PROGRAMS, package_of
+from holdfast.project.packages_wish import SETUP_FILES, split_parts
 from holdfast.project.requirement_lines import normalised
 from holdfast.project.runconfig import CONDA_FILE
 from holdfast.shown_text import pasted
@@ -32,52 +33,6 @@ _OF_LAUNCHERS = ("ChildFailedError", "CalledProcessError")
 _DEEPEST = 3
 _MOST_FOLDERS = 2000
 _LONGEST_MODULE = 4096
-
-PACKAGES = {
-    "apex": "",
-    "attr": "attrs",
-    "bs4": "beautifulsoup4",
-    "cairo": "pycairo",
-    "Crypto": "pycryptodome",
-    "cv2": "opencv-python-headless",
-    "dateutil": "python-dateutil",
-    "docx": "python-docx",
-    "dotenv": "python-dotenv",
-    "fitz": "PyMuPDF",
-    "flash_attn": "flash-attn",
-    "git": "GitPython",
-    "github": "PyGithub",
-    "google.cloud.storage": "google-cloud-storage",
-    "google.protobuf": "protobuf",
-    "hydra": "hydra-core",
-    "igraph": "python-igraph",
-    "IPython": "ipython",
-    "jwt": "PyJWT",
-    "lightning_fabric": "lightning",
-    "magic": "python-magic",
-    "mpi4py": "mpi4py",
-    "mpl_toolkits": "matplotlib",
-    "MySQLdb": "mysqlclient",
-    "OpenGL": "PyOpenGL",
-    "OpenSSL": "pyOpenSSL",
-    "PIL": "Pillow",
-    "pkg_resources": "setuptools<81",
-    "psycopg2": "psycopg2-binary",
-    "pytorch_lightning": "pytorch-lightning",
-    "serial": "pyserial",
-    "skimage": "scikit-image",
-    "sklearn": "scikit-learn",
-    "skopt": "scikit-optimize",
-    "slugify": "python-slugify",
-    "socks": "PySocks",
-    "tensorboardX": "tensorboardX",
-    "torch_geometric": "torch-geometric",
-    "umap": "umap-learn",
-    "wx": "wxPython",
-    "yaml": "PyYAML",
-    "zmq": "pyzmq",
-}
-"""Modules and the packages that bring them, where the names differ; empty: none on the index does."""
 
 
 def missing_module(text: str) -> str:
@@ -200,16 +155,6 @@ def _installed(module: str, run: Run) -> str:
         f"{package} {version} is installed but has no `{module}`: the script needs another version. "
         f"Pin that one: {package}==VERSION"
     )
-
-
-def package_of(module: str) -> str:
-    """The package that brings a module: by the longest name that is known, else of the same name."""
-    parts = module.split(".")
-    for count in (3, 2, 1):
-        known = PACKAGES.get(".".join(parts[:count]))
-        if known is not None:
-            return known
-    return parts[0]
 
 
 _AZUREML = (

@@ -11,7 +11,7 @@ from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
-from holdfast.project.packages_wish import PROGRAMS
+from holdfast.project.package_names import PROGRAMS
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.expanded_glob import refuse_expanded
