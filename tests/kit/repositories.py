@@ -209,15 +209,18 @@ def differences(case: Repository, hand: Outcome, run: Outcome, top: Path) -> lis
 
 
 class _Plain:
-    """A text without what may differ: the folder it was made in, and what the case names."""
+    """A text without what may differ: the folder it was made in, and what the case names. Of whole lines that differ,
+    nothing is left: they may be absent."""
 
     def __init__(self, case: Repository, top: Path) -> None:
-        self._patterns = [(_RUN_FOLDER, "<top>"), (re.compile(re.escape(str(top))), "<top>")]
-        self._patterns += [(re.compile(each), "<varies>") for each in case.varies]
+        self._tops = (_RUN_FOLDER, re.compile(re.escape(str(top))))
+        self._varies = [re.compile(each) for each in case.varies]
 
     def __call__(self, text: str) -> str:
-        for pattern, replacement in self._patterns:
-            text = pattern.sub(replacement, text)
+        for pattern in self._tops:
+            text = pattern.sub("<top>", text)
+        for pattern in self._varies:
+            text = pattern.sub(lambda found: "" if found[0].endswith("\n") else "<varies>", text)
         return text
 
 
