@@ -237,12 +237,8 @@ class _Search:
 
     def _includes(self, run_id: str) -> Iterator[str]:
         """The globs that a run was given, as they are typed where this one was."""
-        try:
-            globs = self._folders.configuration(run_id)["run_configuration"]["include"]
-            for glob in globs:
-                yield as_typed(glob, self._run.submission.folder)
-        except (HoldfastError, LookupError, TypeError, AttributeError):
-            return
+        for glob in self._folders.includes(run_id):
+            yield as_typed(glob, self._run.submission.folder)
 
 
 def _others(group: IgnoredGroup) -> str:

@@ -14,6 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.frozen import dataclass
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
+from holdfast.project.packages_search import CONDA_FILES
 from holdfast.project.packages_wish import PROGRAMS, SETUP_FILES, split_parts
 from holdfast.project.runconfig import CONDA_FILE
 from holdfast.shown_text import pasted
@@ -267,7 +268,7 @@ def _file_of(root: Path, file: str) -> str:
     return next((each for each in _USUAL if os.path.isfile(root / each)), "requirements.txt")
 
 
-_USUAL = ("uv.lock", "pyproject.toml", "requirements.txt", "environment.yml", *SETUP_FILES)
+_USUAL = ("uv.lock", "pyproject.toml", "requirements.txt", *CONDA_FILES, *SETUP_FILES)
 
 
 def _where_to_add(root: Path, written: str, package: str) -> str:

@@ -33,7 +33,7 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.earlier_files import settle_earlier
 from holdfast.workbench.submitting.given_data import settle_data
-from holdfast.workbench.submitting.ignored_files import included, offer
+from holdfast.workbench.submitting.ignored_files import included, not_again, offer
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.run_plan import Identity, Intent, make_plan
@@ -62,6 +62,7 @@ def launch(
         from holdfast.workbench.submitting.ship_packages import ship
 
         intent = yield from ship(intent, connection, secrets, context)
+    yield from not_again(intent)
     if intent.earlier is not None:
         intent = yield from settle_earlier(intent, intent.earlier, connection, context)
     intent = yield from _with_data(intent, store, snapshot.digest, connection, context)
