@@ -252,6 +252,12 @@ class RunFolders:
     def configuration(self, run_id: str) -> dict[str, Any]:
         return self._object(run_id, CONFIGURATION)
 
+    def includes(self, run_id: str) -> tuple[str, ...]:
+        """The globs of ignored files that shipped with it; none where the record cannot be read."""
+        written = self._known(run_id, CONFIGURATION).get("run_configuration")
+        globs = written.get("include") if isinstance(written, dict) else None
+        return tuple(each for each in globs if isinstance(each, str)) if isinstance(globs, list) else ()
+
     def draft(self, run_id: str) -> Path:
         """Where a reserved run is being written; `commit` renames it."""
         return self.root / f"{run_id}.new"

@@ -26,7 +26,7 @@ from holdfast.whole_files import storage_error, write_whole
 
 MEMORY = "packages.json"
 """In the project's `.holdfast`."""
-_CONDA_FILES = ("environment.yml", "environment.yaml", "conda.yaml", "conda.yml")
+CONDA_FILES = ("environment.yml", "environment.yaml", "conda.yaml", "conda.yml")
 _LARGEST = 1_000_000
 _MOST_CHOICES = 50
 
@@ -162,7 +162,7 @@ def _files_in(folder: Path, needs_parts: bool) -> Iterator[str]:
         found.append("uv.lock" if os.path.isfile(folder / "uv.lock") else "pyproject.toml")
     if not needs_parts:
         found += ["requirements.txt"] if re.search(r"^[ \t]*[^#\s]", _text(folder / "requirements.txt"), re.M) else []
-        found += [name for name in _CONDA_FILES if re.search(r"^dependencies[ \t]*:", _text(folder / name), re.M)][:1]
+        found += [name for name in CONDA_FILES if re.search(r"^dependencies[ \t]*:", _text(folder / name), re.M)][:1]
     if not found:
         marks = ("install_requires", "extras_require")
         found += [name for name in SETUP_FILES if any(mark in _text(folder / name) for mark in marks)][:1]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.codec import encode
 from holdfast.given_files import GivenData, GoneOnFrom
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Ending, Reason, Run, Status, Submission
@@ -126,6 +127,22 @@ def test_a_file_that_an_earlier_run_wrote_names_the_newest_such_run(root):
     (home / "files" / "out" / "ckpt.pt").write_text("")
     assert said(root, missing("out/ckpt.pt")) == (
         "Run iris_1521077190508 wrote `out/ckpt.pt`.\nGo on from it: holdfast submit --from iris_1521077190508 train.py"
+    )
+
+
+def test_going_on_from_a_run_takes_the_ignored_files_and_the_data_that_it_was_given(root):
+    """A script that samples from the model may do without the vocabulary, and print something else."""
+    writer = run_folder(root).with_name("iris_0")
+    (writer / "files" / "out").mkdir(parents=True)
+    (writer / "files" / "out" / "ckpt.pt").write_text("x")
+    (writer / "configuration.json").write_text('{"run_configuration": {"include": ["data/*", "a.bin"]}}')
+    earlier = replace(SUBMISSION, run_id="iris_0", data=(GivenData("raw", "/d/raw"), GivenData("new", "/d/old")))
+    (writer / "submission.json").write_text(json.dumps(encode(earlier)))
+    (run_folder(root) / "configuration.json").write_text('{"run_configuration": {"include": ["a.bin"]}}')
+    run = replace(FAILED, submission=replace(SUBMISSION, data=(GivenData("new", "/d/new"),)))
+    command = said(root, missing("out/ckpt.pt"), run).partition("Go on from it: ")[2]
+    assert command == (
+        "holdfast submit --data /d/new:new --include a.bin --from iris_0 --include 'data/*' --data /d/raw:raw train.py"
     )
 
 

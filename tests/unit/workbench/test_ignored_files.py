@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.frozen import replace
+from holdfast.plan import EarlierRun
 from holdfast.project.configuration import load_configuration
 from holdfast.project.data_wishes import DataWish
 from holdfast.snapshots import ignored_groups
@@ -21,7 +22,7 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
 from holdfast.workbench.submitting.expanded_glob import refuse_expanded
-from holdfast.workbench.submitting.ignored_files import ALWAYS, NEVER, NOT_NOW, included, offer
+from holdfast.workbench.submitting.ignored_files import ALWAYS, NEVER, NOT_NOW, included, not_again, offer
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.run_plan import Intent
 from holdfast.workbench.submitting.submit_request import SubmitRequest
@@ -168,3 +169,17 @@ def test_an_answer_that_cannot_be_written_down_counts_for_this_run_only(user, mo
     assert "Could not save your answer." in said.texts
     assert said.globs == ("chars/*", "/w/")
     assert read_answers(user.state).named == frozenset()
+
+
+def test_who_goes_on_from_a_run_hears_of_the_ignored_files_that_it_had(tmp_path):
+    submitting = Submitting(tmp_path)
+    record = submitting.state / "runs" / "iris_0" / "configuration.json"
+    record.parent.mkdir(parents=True)
+    record.write_text('{"run_configuration": {"include": ["chars/*", "/w/"]}}')
+    intent = replace(submitting.intent("chars/*"), earlier=EarlierRun("iris_0", "p"))
+    assert list(not_again(intent)) == [
+        events.Noted("iris_0 had ignored files that this run lacks. To ship them: --include w/")
+    ]
+    assert not list(not_again(replace(submitting.intent("chars/*", "w/"), earlier=intent.earlier)))
+    record.write_text('{"run_configuration": []}')
+    assert not list(not_again(intent))

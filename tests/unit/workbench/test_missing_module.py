@@ -128,6 +128,8 @@ def test_ones_own_python_is_named_with_the_line_that_installs(root):
     elsewhere = said(root, "six", FAILED, "aml_config/conda_dependencies.yml", {"join": [{"hole": "python"}]})
     assert elsewhere.endswith("below `- pip:` in environment.yml, and submit with -d environment.yml")
     assert "pip install" not in elsewhere
+    (root / "environment.yml").rename(root / "conda.yaml")
+    assert said(root, "six", FAILED, "aml_config/conda_dependencies.yml").endswith(" -d conda.yaml")
 
 
 def test_a_program_that_is_missing_leads_to_its_package(root):

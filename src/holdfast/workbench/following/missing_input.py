@@ -72,7 +72,7 @@ class _Search:
         if path in self._shipped or path in self._shipped_folders:
             return ""
         writer = "" if name.is_module else self._writer(path)
-        goes_on = f"Run {writer} wrote {shown(path)}.\nGo on from it: {self._again('--from', writer)}" if writer else ""
+        goes_on = f"Run {writer} wrote {shown(path)}.\nGo on from it: {self._going_on(writer)}" if writer else ""
         if os.path.lexists(self._root / path):
             ignored = self._ignored(path)
             return "\n".join((ignored, goes_on)) if writer and self._is_newer(writer, path) else ignored
@@ -221,6 +221,20 @@ class _Search:
         words = ("holdfast", "submit", *place, *self._before(more[0]), *more, *command)
         return " ".join(pasted(each) for each in words)
 
+    def _going_on(self, writer: str) -> str:
+        """With the ignored files and the data that the earlier run was given: a script that lacks them may do
+        something else without a word."""
+        own = set(self._includes(self._run.run_id))
+        more = [word for glob in self._includes(writer) if glob not in own for word in ("--include", glob)]
+        targets = {each.target for each in self._run.submission.data}
+        try:
+            given = self._folders.submission(writer).data
+        except HoldfastError:
+            given = ()
+        for each in given:
+            more += ["--data", f"{each.source}:{each.target}"] if each.target not in targets else []
+        return self._again("--from", writer, *more)
+
     def _before(self, option: str) -> Iterator[str]:
         """What the run had beside what ships: the next one would miss it. `option` is given anew."""
         submission = self._run.submission
@@ -229,12 +243,13 @@ class _Search:
             yield from ("--from", f"{submission.earlier.run_id}{path}")
         for each in submission.data:
             yield from ("--data", f"{each.source}:{each.target}")
-        try:
-            globs = self._folders.configuration(self._run.run_id)["run_configuration"]["include"]
-            for glob in globs:
-                yield from ("--include", as_typed(glob, self._run.submission.folder))
-        except (HoldfastError, LookupError, TypeError, AttributeError):
-            return
+        for glob in self._includes(self._run.run_id):
+            yield from ("--include", glob)
+
+    def _includes(self, run_id: str) -> Iterator[str]:
+        """The globs that a run was given, as they are typed where this one was."""
+        for glob in self._folders.includes(run_id):
+            yield as_typed(glob, self._run.submission.folder)
 
 
 def _others(group: IgnoredGroup) -> str:

@@ -15,6 +15,7 @@ from holdfast.frozen import dataclass
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
 from holdfast.project.package_names import PROGRAMS, package_of
+from holdfast.project.packages_search import CONDA_FILES
 from holdfast.project.packages_wish import SETUP_FILES, split_parts
 from holdfast.project.requirement_lines import normalised
 from holdfast.project.runconfig import CONDA_FILE
@@ -213,7 +214,7 @@ def _file_of(root: Path, file: str) -> str:
     return next((each for each in _USUAL if os.path.isfile(root / each)), "requirements.txt")
 
 
-_USUAL = ("uv.lock", "pyproject.toml", "requirements.txt", "environment.yml", *SETUP_FILES)
+_USUAL = ("uv.lock", "pyproject.toml", "requirements.txt", *CONDA_FILES, *SETUP_FILES)
 
 
 def _where_to_add(root: Path, written: str, package: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 
 from holdfast.frozen import replace
+from holdfast.history.run_folder import RunFolders
 from holdfast.project.include_wishes import as_typed, checked_include
 from holdfast.shown_text import pasted
 from holdfast.snapshots.ignored_answers import read_answers, write_answers
@@ -48,6 +49,20 @@ def offer(intent: Intent, snapshot: Snapshot, context: Context) -> Generator[eve
         yield events.Warned("Could not save your answer.", f"Check the disk of {project.state_directory}.")
     yield from _confirmed(globs, reply)
     return tuple(globs)
+
+
+def not_again(intent: Intent) -> Iterator[events.Event]:
+    """Ignored files that the run had from which this one goes on, and which this one lacks: a script that finds its
+    checkpoint but not its vocabulary may go on without a word."""
+    if intent.earlier is None:
+        return
+    now = included(intent)
+    has = {*now.typed, *now.written, *now.agreed}
+    before = RunFolders(intent.project.state_directory).includes(intent.earlier.run)
+    lacks = [glob for glob in before if glob not in has]
+    if lacks:
+        ship = options(lacks, intent.job.folder)
+        yield events.Noted(f"{intent.earlier.run} had ignored files that this run lacks. To ship them: {ship}")
 
 
 def _tell(

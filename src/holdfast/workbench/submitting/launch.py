@@ -32,7 +32,7 @@ from holdfast.workbench.following.mirror import writer_lock
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.ignored_files import included, offer
+from holdfast.workbench.submitting.ignored_files import included, not_again, offer
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.run_plan import Identity, Intent, make_plan
@@ -61,6 +61,7 @@ def launch(
         from holdfast.workbench.submitting.ship_packages import ship
 
         intent = yield from ship(intent, connection, secrets, context)
+    yield from not_again(intent)
     if intent.earlier is not None:
         from holdfast.workbench.submitting.earlier_files import settle_earlier
 
