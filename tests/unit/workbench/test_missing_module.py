@@ -128,6 +128,9 @@ def test_ones_own_python_is_named_with_the_line_that_installs(root):
     elsewhere = said(root, "six", FAILED, "aml_config/conda_dependencies.yml", {"join": [{"hole": "python"}]})
     assert elsewhere.endswith("below `- pip:` in environment.yml, and submit with -d environment.yml")
     assert "pip install" not in elsewhere
+    (root / "environment.yml").write_text("dependencies:\n- pip:\n  - six>=1.10 ; python_version > '3'\n")
+    named = said(root, "six", FAILED, "aml_config/conda_dependencies.yml")
+    assert named.endswith("`six`. To build an environment: submit with -d environment.yml")
     (root / "environment.yml").rename(root / "conda.yaml")
     assert said(root, "six", FAILED, "aml_config/conda_dependencies.yml").endswith(" -d conda.yaml")
 

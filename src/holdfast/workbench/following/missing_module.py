@@ -19,6 +19,7 @@ from holdfast.project.packages_search import CONDA_FILES
 from holdfast.project.packages_wish import SETUP_FILES, split_parts
 from holdfast.project.requirement_lines import normalised
 from holdfast.project.runconfig import CONDA_FILE
+from holdfast.regular_files import text_if_there
 from holdfast.shown_text import pasted
 
 _LACKING = re.compile(
@@ -193,12 +194,14 @@ def _to_add(root: Path, recorded: _Recorded, module: str, run: Run) -> str:
     same = normalised(package) == normalised(module.split(".")[0])
     brings = f"there is no `{module}`" if same else f"there is no `{module}`, which the package {package} provides"
     if run.environment is None:
-        whose = "the image" if run.image is not None else "your own Python"
+        own = "your own Python" if run.submission.target_type == "local" else "the machine's own Python"
+        whose = "the image" if run.image is not None else own
         where = f" ({recorded.python})" if recorded.python and run.image is None else ""
         first = f"The target `{run.submission.target}` runs on {whose}{where}, where {brings}. "
         install = f"{pasted(recorded.python)} -m pip install {pasted(package)}" if recorded.python else ""
-        add = _where_to_add(root, recorded.file, package)
-        build = f"To build an environment: {add}, and submit with -d {pasted(_file_of(root, recorded.file))}"
+        file = _file_of(root, recorded.file)
+        add = "" if _names(root / file, package) else f"{_where_to_add(root, recorded.file, package)}, and "
+        build = f"To build an environment: {add}submit with -d {pasted(file)}"
         return f"{first}Install it there: {install}\n{build}" if install else f"{first}{build}"
     extra = _extra_with(root, recorded.file, package)
     if extra:
@@ -214,6 +217,13 @@ def _file_of(root: Path, file: str) -> str:
     return next((each for each in _USUAL if os.path.isfile(root / each)), "requirements.txt")
 
 
+def _names(file: Path, package: str) -> bool:
+    """Whether the word is in the file, which is about packages."""
+    wanted = normalised(re.split(r"[<=]", package)[0])
+    return any(normalised(word) == wanted for word in re.findall(r"[\w.-]+", text_if_there(file, _LARGEST)))
+
+
+_LARGEST = 4_000_000
 _USUAL = ("uv.lock", "pyproject.toml", "requirements.txt", *CONDA_FILES, *SETUP_FILES)
 
 

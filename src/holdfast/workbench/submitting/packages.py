@@ -60,12 +60,10 @@ def from_here(file: str | None, project: Project, context: Context) -> str | Non
     return os.path.relpath(context.directory / file, project.root)
 
 
-def packages_news(
-    configuration: Configuration, project: Project, of_run: bool, has_image: bool
-) -> Iterator[events.Event]:
-    """One line about packages that nobody named, or that are not used. `of_run`: another run's are."""
+def packages_news(configuration: Configuration, project: Project, of_run: bool, whose: str) -> Iterator[events.Event]:
+    """One line about packages that nobody named, or that are not used. `of_run`: another run's are. `whose` is the
+    Python where none is built: `your`."""
     target, choice = configuration.target, configuration.packages
-    whose = "the image's" if has_image else "your"
     if of_run:
         return
     if choice is None:

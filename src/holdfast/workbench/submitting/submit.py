@@ -116,7 +116,9 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
 
 def _packages_news(intent: Intent) -> Iterator[events.Event]:
     is_of_run = intent.request.environment.of_run is not None
-    yield from packages_news(intent.configuration, intent.project, is_of_run, intent.product.container.has_image)
+    product = intent.product
+    whose = "the image's" if product.container.has_image else "your" if product.host.is_here else "the machine's"
+    yield from packages_news(intent.configuration, intent.project, is_of_run, whose)
 
 
 def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
