@@ -137,35 +137,35 @@ def test_what_is_in_the_containers_control_group_or_below_it_is_the_runs(group, 
     inside = make_living(tmp_path / "inside")
     first = launcher(inside)
     proc.add(GUARDIAN, 1, "hf-guardian", cgroup=host)
-    proc.add(500, 1, "containerd-shim", cgroup=host)
-    proc.add(first, 500, cgroup=group)
-    proc.add(501, first, cgroup=group)
-    proc.add(502, 500, "docker-exec", cgroup=group)
-    proc.add(503, 500, cgroup=re.sub(r"(/\S*1234\S*)", r"\1/init", group))
-    proc.add(505, 500, cgroup=group.replace("1234", "12345"))
-    proc.add(506, 500, cgroup=host)
+    proc.add(9_000_500, 1, "containerd-shim", cgroup=host)
+    proc.add(first, 9_000_500, cgroup=group)
+    proc.add(9_000_501, first, cgroup=group)
+    proc.add(9_000_502, 9_000_500, "docker-exec", cgroup=group)
+    proc.add(9_000_503, 9_000_500, cgroup=re.sub(r"(/\S*1234\S*)", r"\1/init", group))
+    proc.add(9_000_505, 9_000_500, cgroup=group.replace("1234", "12345"))
+    proc.add(9_000_506, 9_000_500, cgroup=host)
     belonging = proc.belonging(inside)
-    assert [belonging.of(pid) for pid in (first, 501, 502, 503)] == [OWN, OWN, OWN, OWN]
-    assert [belonging.of(pid) for pid in (505, 506)] == [OTHER, OTHER]
+    assert [belonging.of(pid) for pid in (first, 9_000_501, 9_000_502, 9_000_503)] == [OWN, OWN, OWN, OWN]
+    assert [belonging.of(pid) for pid in (9_000_505, 9_000_506)] == [OTHER, OTHER]
 
 
 def test_a_control_group_that_the_guardian_is_in_too_proves_nothing(proc, tmp_path, make_living):
     inside = make_living(tmp_path / "inside")
     proc.add(launcher(inside), 1, cgroup=HOST)
-    proc.add(600, 1, cgroup=HOST)
-    assert proc.belonging(inside).of(600) == OTHER
+    proc.add(9_000_600, 1, cgroup=HOST)
+    assert proc.belonging(inside).of(9_000_600) == OTHER
 
 
 def test_no_process_is_a_stranger_for_good_before_the_launcher_is_known(proc, tmp_path, make_living):
     inside = tmp_path / "inside"
     inside.mkdir()
     (inside / "lock").touch()
-    proc.add(700, 1, cgroup=DOCKER)
+    proc.add(9_000_700, 1, cgroup=DOCKER)
     belonging = proc.belonging(inside)
-    assert belonging.of(700) == OTHER
+    assert belonging.of(9_000_700) == OTHER
     make_living(inside)
     proc.add(launcher(inside), 1, cgroup=DOCKER)
-    assert belonging.of(700) == OWN
+    assert belonging.of(9_000_700) == OWN
 
 
 def test_another_process_with_the_launchers_pid_is_not_the_launcher(proc, tmp_path, make_living):
@@ -175,5 +175,5 @@ def test_another_process_with_the_launchers_pid_is_not_the_launcher(proc, tmp_pa
     belonging = proc.belonging(inside)
     assert belonging.of(first) == OWN
     proc.add(first, 1, "sshd", start=99, cgroup=HOST)
-    proc.add(800, first, cgroup=HOST)
-    assert [belonging.of(pid) for pid in (first, 800)] == [OTHER, OTHER]
+    proc.add(9_000_800, first, cgroup=HOST)
+    assert [belonging.of(pid) for pid in (first, 9_000_800)] == [OTHER, OTHER]
