@@ -16,6 +16,7 @@ from unittest import mock
 import pytest
 
 from holdfast.errors import ProjectError
+from holdfast.project import tracked_files
 from holdfast.project.provenance import GITIGNORE
 from kit.planted import PROJECT, git
 from kit.projects import own_state
