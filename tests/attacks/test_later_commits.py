@@ -16,6 +16,7 @@ from unittest import mock
 import pytest
 
 from holdfast.errors import ProjectError
+from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.project import tracked_files
 from holdfast.project.provenance import GITIGNORE
 from kit.planted import PROJECT, git
@@ -212,7 +213,7 @@ def test_on_such_a_disk_the_names_of_many_files_are_looked_at_all_at_once(upstre
     mine = enter()
     own_state(mine)
     (mine / ".GIT").symlink_to(".git")
-    looked = mock.Mock(wraps=tracked_files.reserved_path)
+    looked = mock.Mock(wraps=reserved_path)
     monkeypatch.setattr(tracked_files, "reserved_path", looked)
     assert is_used(command)
     assert [len(call.args[0]) > 100 for call in looked.call_args_list] == [True]
