@@ -24,6 +24,7 @@ from holdfast.farside.system import kernel, lost_locks, own_files
 from holdfast.farside.system.held_lock import HeldLock
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import GUARDIAN_BYTE, SUPERVISOR_BYTE, USE_BYTE, Home
+from holdfast.farside.system.lost_locks import LostLocks
 from holdfast.farside.system.refusal import Refused
 from integration.runs.conftest import is_gone
 from kit.waiting import wait_for
@@ -119,6 +120,15 @@ def test_a_living_run_is_not_removed_because_its_lock_is_gone(bench):
     with pytest.raises(Refused, match="still alive"):
         storage.remove(home, {"project": folder.parent.name, "run": run_id})
     unharmed(bench, run_id, folder, go)
+
+
+def test_a_lock_that_one_list_of_the_kernel_left_out_is_held(tmp_path, monkeypatch):
+    open_files = tmp_path / "proc" / "4242" / "fd"
+    open_files.mkdir(parents=True)
+    (open_files / "3").symlink_to(f"{tmp_path}/lock (deleted)")
+    lists = iter([[], [f"7: POSIX  ADVISORY  WRITE 4242 08:01:99 {GUARDIAN_BYTE} {GUARDIAN_BYTE}"], []])
+    monkeypatch.setattr(lost_locks, "_listed", lambda root: next(lists))
+    assert LostLocks(str(tmp_path / "proc")).holder(str(tmp_path / "lock"), GUARDIAN_BYTE) == 4242
 
 
 def test_owners_that_are_gone_are_found_dead_without_a_lock(bench):
