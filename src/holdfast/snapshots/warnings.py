@@ -11,6 +11,7 @@ from holdfast.frozen import dataclass
 from holdfast.project.quantities import format_size
 from holdfast.shown_text import pasted
 from holdfast.snapshots.git_process import GitBusyError, GitError, GitStuckError, GitTooLargeError
+from holdfast.snapshots.large_trees import MANY_FILES, MUCH
 from holdfast.snapshots.patterns import typed_line
 
 LARGE = 100_000_000
@@ -22,7 +23,7 @@ class Amount:
     files: int
 
 
-BETTER_AS_DATA = Amount(bytes=200_000_000, files=20_000)
+BETTER_AS_DATA = Amount(bytes=MUCH, files=MANY_FILES)
 """A folder with more than one of these is better sent once per machine, with `--data`, than kept in snapshots."""
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LFS_POINTER_LIMIT = 1024

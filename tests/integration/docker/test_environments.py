@@ -254,7 +254,8 @@ def test_a_shell_of_a_run_is_in_its_container_as_long_as_that_lives(bench: Conta
     bench.run("cancel", "-r", run_id, "--grace", "0s")
     after = bench.run("experiment", "shell", "-r", run_id, "true")
 
-    assert inside.out == f"1.2 {run_id} {bench.far(run_id)}/work/above/above/above/project\n", inside.err
+    project = bench.far(run_id).joinpath("work", "above", "above", "above", "project")
+    assert inside.out == f"1.2 {run_id} {project}\n", inside.err
     assert after.code != 0
     assert "has ended, so there is nothing to enter" in after.err
 

@@ -145,7 +145,7 @@ def test_outputs_that_are_only_there_are_not_left_behind_without_a_confirmation(
     refused = holdfast("computetarget", "detach", "gpu1", "--purge", "--yes", env=gpu1.environment)
     assert refused.code == 246
     assert "are on `gpu1` only" in refused.err
-    assert list(gpu1.home.glob("runs/*/*/work/**/outputs/model"))
+    assert list(gpu1.home.glob("runs/*/*/*/**/outputs/model"))
     assert holdfast("computetarget", "detach", "gpu1", "--purge", "--yes", "--force", env=gpu1.environment).code == 0
     assert not gpu1.home.exists()
 
